@@ -1,0 +1,118 @@
+//! What the engine tells its front ends, in one order. The variants of events.md G.4
+//! carry exactly that table's fields; the others are for the program's own faces.
+
+use crate::{
+    hooks::{ReplaceReport, StartReason},
+    message::{AssistantEvent, AssistantMessage, Message, ToolResultMessage, Usage},
+    op::Dialog,
+    tool::{PartialResult, ToolOutput},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::path::PathBuf;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub enum Event {
+    AgentStart,
+    AgentEnd {
+        messages: Vec<Message>,
+        will_retry: bool,
+    },
+    AgentSettled,
+    TurnStart,
+    TurnEnd {
+        message: Box<AssistantMessage>,
+        tool_results: Vec<ToolResultMessage>,
+    },
+    MessageStart {
+        message: Box<Message>,
+    },
+    MessageUpdate {
+        usage: Usage,
+        assistant_message_event: AssistantEvent,
+    },
+    MessageEnd {
+        message: Box<Message>,
+    },
+    ToolExecutionStart {
+        tool_call_id: String,
+        tool_name: String,
+        args: Value,
+    },
+    ToolExecutionUpdate {
+        tool_call_id: String,
+        tool_name: String,
+        args: Value,
+        partial_result: PartialResult,
+    },
+    ToolExecutionEnd {
+        tool_call_id: String,
+        tool_name: String,
+        result: ToolOutput,
+        is_error: bool,
+        duration_ms: u64,
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        effective_args: Option<Value>,
+    },
+    BashExecutionUpdate {
+        channel: String,
+        delta: String,
+    },
+    QueueUpdate {
+        steering: Vec<String>,
+        follow_up: Vec<String>,
+    },
+    EntryAppended {
+        entry: Value,
+    },
+    SessionInfoChanged {
+        name: Option<String>,
+    },
+    /// One fault of an extension.
+    ExtensionError {
+        extension_path: String,
+        event: String,
+        error: String,
+    },
+
+    // For the program's own faces, never on a protocol stream as they are.
+    /// A binding is ready: at start, after /new, after /reload.
+    SessionReady {
+        reason: StartReason,
+        session_id: String,
+        session_file: Option<PathBuf>,
+    },
+    /// A question of an extension; answer with `Op::Answer`.
+    DialogOpened {
+        id: u64,
+        dialog: Dialog,
+        /// Declared name of who asks.
+        extension: String,
+    },
+    /// Answered, timed out, or its extension is gone.
+    DialogClosed {
+        id: u64,
+    },
+    /// `ctx.ui.notify`, and the host's own lines. `level`: info, warning, error.
+    Notify {
+        message: String,
+        level: String,
+        extension: Option<String>,
+    },
+    /// `None` clears.
+    Status {
+        key: String,
+        text: Option<String>,
+        extension: String,
+    },
+    Reloaded {
+        report: ReplaceReport,
+    },
+    /// The user's command ended.
+    BashExecuted {
+        message: Box<Message>,
+    },
+    /// The engine is gone; nothing follows.
+    Stopped,
+}

@@ -1,0 +1,178 @@
+//! The way to an engine from outside: ops in, events out, and a view of its state
+//! that getters read without asking anyone. Cheap to clone, usable from any thread.
+
+use crate::{
+    event::Event,
+    model::{ModelInfo, ThinkingLevel},
+    op::{Dialog, DialogAnswer, Op, OpError},
+    tool::ToolSpec,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::{
+    collections::HashMap,
+    path::PathBuf,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+/// An op and where its answer goes.
+pub struct OpRequest {
+    pub op: Op,
+    pub reply: Option<oneshot::Sender<Result<Value, OpError>>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    Tui,
+    Rpc,
+    Json,
+    Print,
+}
+
+/// What getters see. Written by the engine alone; each field is current when it is read.
+#[derive(Clone, Debug)]
+pub struct View {
+    pub cwd: PathBuf,
+    pub mode: Mode,
+    /// Somebody can answer dialogs.
+    pub has_ui: bool,
+    pub project_trusted: bool,
+    pub session_id: String,
+    /// Absent while nothing is written, and with `--no-session`.
+    pub session_file: Option<PathBuf>,
+    pub session_dir: PathBuf,
+    pub session_name: Option<String>,
+    /// The header line.
+    pub header: Value,
+    /// All entries in file order, as they are written (each a JSON object with `id`, `parentId`).
+    pub entries: Vec<Arc<Value>>,
+    pub leaf_id: Option<String>,
+    pub model: Option<ModelInfo>,
+    pub thinking: ThinkingLevel,
+    pub tools: Vec<ToolSpec>,
+    pub active_tools: Vec<String>,
+    /// No run, no retry, no queue.
+    pub idle: bool,
+    pub pending_messages: usize,
+    /// Of the current or last run.
+    pub system_prompt: String,
+    /// The current run's; `None` when idle.
+    pub signal: Option<CancellationToken>,
+}
+
+/// Cloneable door to one engine.
+#[derive(Clone)]
+pub struct EngineHandle {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    ops: mpsc::UnboundedSender<OpRequest>,
+    view: RwLock<View>,
+    listeners: Mutex<Vec<mpsc::UnboundedSender<Arc<Event>>>>,
+    dialogs: Mutex<HashMap<u64, oneshot::Sender<DialogAnswer>>>,
+    next_dialog: AtomicU64,
+}
+
+fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
+    m.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl EngineHandle {
+    /// The receiving end is the engine's.
+    pub fn new(view: View) -> (Self, mpsc::UnboundedReceiver<OpRequest>) {
+        let (ops, rx) = mpsc::unbounded_channel();
+        let inner = Inner {
+            ops,
+            view: RwLock::new(view),
+            listeners: Mutex::default(),
+            dialogs: Mutex::default(),
+            next_dialog: AtomicU64::new(1),
+        };
+        (EngineHandle { inner: Arc::new(inner) }, rx)
+    }
+
+    /// Nobody waits for the answer. An engine that is gone takes nothing.
+    pub fn send(&self, op: Op) {
+        let _ = self.inner.ops.send(OpRequest { op, reply: None });
+    }
+
+    /// Resolves when the op is accepted or refused.
+    pub async fn request(&self, op: Op) -> Result<Value, OpError> {
+        let (tx, rx) = oneshot::channel();
+        let gone = || OpError::new("engine_stopped", "the engine has stopped");
+        self.inner.ops.send(OpRequest { op, reply: Some(tx) }).map_err(|_| gone())?;
+        rx.await.map_err(|_| gone())?
+    }
+
+    /// Reads the view under a short lock; `f` must not call the engine.
+    pub fn view<R>(&self, f: impl FnOnce(&View) -> R) -> R {
+        f(&self.inner.view.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// For the engine.
+    pub fn update_view<R>(&self, f: impl FnOnce(&mut View) -> R) -> R {
+        f(&mut self.inner.view.write().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// All events from now on.
+    pub fn subscribe(&self) -> mpsc::UnboundedReceiver<Arc<Event>> {
+        let (tx, rx) = mpsc::unbounded_channel();
+        lock(&self.inner.listeners).push(tx);
+        rx
+    }
+
+    /// To every listener, in the order of the calls.
+    pub fn emit(&self, event: Event) {
+        let event = Arc::new(event);
+        lock(&self.inner.listeners).retain(|l| l.send(event.clone()).is_ok());
+    }
+
+    /// Opens a dialog and waits for its end. Without UI, at its timeout, or when the front end
+    /// is gone: `Cancelled`. Dropping the future closes it.
+    pub async fn dialog(&self, dialog: Dialog, extension: &str) -> DialogAnswer {
+        if !self.view(|v| v.has_ui) {
+            return DialogAnswer::Cancelled;
+        }
+        let id = self.inner.next_dialog.fetch_add(1, Ordering::Relaxed);
+        let (tx, rx) = oneshot::channel();
+        lock(&self.inner.dialogs).insert(id, tx);
+        let open = OpenDialog { handle: self, id };
+        let timeout = dialog.timeout_ms();
+        self.emit(Event::DialogOpened { id, dialog, extension: extension.to_owned() });
+        let answer = match timeout {
+            Some(ms) => {
+                tokio::time::timeout(Duration::from_millis(ms), rx).await.map(Result::ok).ok().flatten()
+            }
+            None => rx.await.ok(),
+        };
+        drop(open);
+        answer.unwrap_or(DialogAnswer::Cancelled)
+    }
+
+    /// Unknown and late ids are ignored.
+    pub fn answer(&self, id: u64, answer: DialogAnswer) {
+        if let Some(tx) = lock(&self.inner.dialogs).remove(&id) {
+            let _ = tx.send(answer);
+        }
+    }
+}
+
+struct OpenDialog<'a> {
+    handle: &'a EngineHandle,
+    id: u64,
+}
+
+impl Drop for OpenDialog<'_> {
+    fn drop(&mut self) {
+        lock(&self.handle.inner.dialogs).remove(&self.id);
+        self.handle.emit(Event::DialogClosed { id: self.id });
+    }
+}

@@ -1,0 +1,130 @@
+//! What the core knows of a model: one trait, and the sink its stream is told to.
+//! No HTTP here; the wire formats live in the `models` room.
+
+use crate::message::{AssistantEvent, AssistantMessage, Message};
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use tokio_util::sync::CancellationToken;
+
+/// `off … max`; a model that knows fewer gets the nearest it has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ThinkingLevel {
+    #[default]
+    Off,
+    Minimal,
+    Low,
+    Medium,
+    High,
+    Xhigh,
+    Max,
+}
+
+impl ThinkingLevel {
+    pub const ALL: [ThinkingLevel; 7] = [
+        ThinkingLevel::Off,
+        ThinkingLevel::Minimal,
+        ThinkingLevel::Low,
+        ThinkingLevel::Medium,
+        ThinkingLevel::High,
+        ThinkingLevel::Xhigh,
+        ThinkingLevel::Max,
+    ];
+    pub fn name(self) -> &'static str {
+        ["off", "minimal", "low", "medium", "high", "xhigh", "max"][self as usize]
+    }
+    pub fn parse(s: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|l| l.name() == s)
+    }
+}
+
+/// A model as the catalogue, `models.json` or an extension describes it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ModelInfo {
+    pub id: String,
+    pub name: String,
+    pub provider: String,
+    /// The wire format: `anthropic-messages`, `openai-completions`, `offline`.
+    pub api: String,
+    #[serde(default)]
+    pub base_url: String,
+    /// Can think.
+    #[serde(default)]
+    pub reasoning: bool,
+    /// `text`, `image`.
+    #[serde(default)]
+    pub input: Vec<String>,
+    /// Dollars per million tokens.
+    #[serde(default)]
+    pub cost: ModelCost,
+    /// Tokens.
+    #[serde(default)]
+    pub context_window: u64,
+    /// Tokens of one answer.
+    #[serde(default)]
+    pub max_tokens: u64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ModelCost {
+    pub input: f64,
+    pub output: f64,
+    pub cache_read: f64,
+    pub cache_write: f64,
+}
+
+/// What the model may call, as it is told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolDeclaration {
+    pub name: String,
+    pub description: String,
+    /// JSON Schema of an object.
+    pub parameters: Value,
+}
+
+/// One request. `messages` holds only `user`, `assistant` and `toolResult`, every
+/// tool call answered exactly once (`pairing` sees to it).
+#[derive(Clone, Debug)]
+pub struct ModelRequest {
+    pub system_prompt: String,
+    pub messages: Vec<Message>,
+    pub tools: Vec<ToolDeclaration>,
+    pub thinking: ThinkingLevel,
+    /// Tokens; absent: the model's own limit.
+    pub max_tokens: Option<u64>,
+    pub session_id: String,
+}
+
+/// Where a stream is told, in order; each call is awaited, which is the back-pressure.
+#[async_trait]
+pub trait StreamSink: Send {
+    /// Outgoing headers are assembled. `None` as a value suppresses a default. May be edited.
+    async fn headers(&mut self, headers: &mut BTreeMap<String, Option<String>>);
+    /// The body as it will be sent. May be replaced.
+    async fn payload(&mut self, payload: &mut Value);
+    /// Status and lower-cased headers, before the body is read.
+    async fn response(&mut self, status: u16, headers: BTreeMap<String, String>);
+    /// A parsed event of the provider, before it is normalised.
+    async fn provider_event(&mut self, data: &Value);
+    /// A normalised step; the first is `Start`, the last `Done` or `Error`.
+    async fn event(&mut self, event: AssistantEvent);
+}
+
+/// A model that can be asked.
+#[async_trait]
+pub trait Model: Send + Sync {
+    fn info(&self) -> &ModelInfo;
+    /// Never fails: an error or an abort is the message's `stop_reason` and `error_message`.
+    /// Ends promptly when `cancel` is cancelled, with `stop_reason: aborted`.
+    async fn stream(
+        &self,
+        request: ModelRequest,
+        sink: &mut dyn StreamSink,
+        cancel: &CancellationToken,
+    ) -> AssistantMessage;
+}

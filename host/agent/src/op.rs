@@ -1,0 +1,174 @@
+//! What a front end or an extension asks of the engine. Data only: the same values
+//! travel in process and, for a supervised engine, as JSON lines.
+
+use crate::{
+    hooks::{InputSource, Origin, StreamingBehavior},
+    message::{ImageContent, MessageContent},
+    model::ThinkingLevel,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// Each op is answered once its state change is accepted, never after the events it causes.
+/// `Reload` and `NewSession` are the exception: they resolve after the successor's session_start.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub enum Op {
+    /// Text of the user. `/name args` of an extension command runs that command.
+    /// Answered `{"disposition": "started" | "queued" | "handled"}`.
+    Prompt {
+        text: String,
+        #[serde(default)]
+        images: Vec<ImageContent>,
+        #[serde(default)]
+        streaming_behavior: Option<StreamingBehavior>,
+        source: InputSource,
+    },
+    /// Ends the run, the retry, the user's command that is running now.
+    Abort,
+    /// `!command`; `!!command` with `exclude_from_context`.
+    UserBash {
+        command: String,
+        exclude_from_context: bool,
+    },
+    /// Answers a `ReplaceReport`. During a run it waits for the run to settle, unless `now`.
+    Reload {
+        names: Vec<String>,
+        now: bool,
+        origin: Option<Origin>,
+    },
+    /// Answers `{"cancelled": bool}`.
+    NewSession {
+        parent_session: Option<PathBuf>,
+        origin: Option<Origin>,
+    },
+    /// Answers an open dialog.
+    Answer {
+        id: u64,
+        answer: DialogAnswer,
+    },
+    /// events.md E.4.
+    SendMessage {
+        message: OutgoingMessage,
+        options: SendOptions,
+    },
+    /// Goes through `input` with source `extension`, always starts or joins a run.
+    SendUserMessage {
+        content: MessageContent,
+        deliver_as: Option<StreamingBehavior>,
+        expand: bool,
+    },
+    /// A `custom` entry. Answers `{"entryId"}`.
+    AppendEntry {
+        custom_type: String,
+        data: Option<Value>,
+    },
+    /// Trimmed; empty clears.
+    SetSessionName {
+        name: Option<String>,
+    },
+    SetLabel {
+        entry_id: String,
+        label: Option<String>,
+    },
+    /// Answers `true`, or `false` without credentials.
+    SetModel {
+        provider: String,
+        model: String,
+    },
+    /// Clamped to the model.
+    SetThinkingLevel {
+        level: ThinkingLevel,
+    },
+    /// Unknown names are ignored.
+    SetActiveTools {
+        names: Vec<String>,
+    },
+    /// Resolves when no run, retry or queue is left.
+    WaitForIdle,
+    /// Ends the engine: aborts, settles, session_shutdown, `Event::Stopped`.
+    Shutdown {
+        from_signal: bool,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OutgoingMessage {
+    pub custom_type: String,
+    pub content: MessageContent,
+    #[serde(default)]
+    pub display: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<Value>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SendOptions {
+    pub trigger_turn: Option<bool>,
+    pub deliver_as: Option<DeliverAs>,
+    pub exclude_from_context: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum DeliverAs {
+    Steer,
+    FollowUp,
+    NextTurn,
+    Interrupt,
+}
+
+/// Only `Yes`/`Value` of the dialog's own id approves; every other end is `Cancelled`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", content = "value", rename_all = "camelCase")]
+pub enum DialogAnswer {
+    Confirmed(bool),
+    Value(String),
+    Cancelled,
+}
+
+/// events.md E.7, G.6.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "method", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Dialog {
+    Select { title: String, options: Vec<String>, timeout_ms: Option<u64> },
+    Confirm { title: String, message: String, timeout_ms: Option<u64> },
+    Input { title: String, placeholder: Option<String>, timeout_ms: Option<u64> },
+    Editor { title: String, prefill: Option<String> },
+}
+
+impl Dialog {
+    pub fn title(&self) -> &str {
+        match self {
+            Dialog::Select { title, .. }
+            | Dialog::Confirm { title, .. }
+            | Dialog::Input { title, .. }
+            | Dialog::Editor { title, .. } => title,
+        }
+    }
+    pub fn timeout_ms(&self) -> Option<u64> {
+        match self {
+            Dialog::Select { timeout_ms, .. }
+            | Dialog::Confirm { timeout_ms, .. }
+            | Dialog::Input { timeout_ms, .. } => *timeout_ms,
+            Dialog::Editor { .. } => None,
+        }
+    }
+}
+
+/// Why an op was refused. `code` is stable.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{message}")]
+pub struct OpError {
+    pub code: String,
+    pub message: String,
+}
+
+impl OpError {
+    pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
+        OpError { code: code.into(), message: message.into() }
+    }
+}
