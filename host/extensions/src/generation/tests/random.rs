@@ -68,6 +68,7 @@ struct World {
     next: u32,
     calls: Vec<Held>,
     tables: Vec<TableCall>,
+    tables_entered: bool,
     requests: Vec<PendingRequest>,
     fenced: Option<Option<u64>>,
     retiring: Option<JoinHandle<RetireReport>>,
@@ -87,6 +88,7 @@ impl World {
             next: 0,
             calls: Vec::new(),
             tables: Vec::new(),
+            tables_entered: false,
             requests: Vec::new(),
             fenced: None,
             retiring: None,
@@ -134,6 +136,7 @@ impl World {
             Op::EnterTable => {
                 let call = self.generation.cell().enter(self.generation.number());
                 assert_eq!(call.is_some(), live);
+                self.tables_entered |= call.is_some();
                 self.tables.extend(call);
             }
             Op::LeaveAsync(which) => {
@@ -238,8 +241,11 @@ impl World {
         }
         let report = self.retiring.take().unwrap().await.unwrap();
         assert_eq!(self.generation.phase(), Phase::Retired);
-        assert_eq!(report.blocked, self.tables.len() as u64);
-        assert_eq!(report.clean, self.tables.is_empty());
+        // Table calls may have left after the retirement had given them up.
+        assert!(report.blocked >= self.tables.len() as u64);
+        assert!(report.blocked == 0 || !report.clean);
+        assert!(report.clean || self.tables_entered, "nothing else goes wrong here");
+        assert_eq!(report.clean, self.fake.said().last().is_some_and(|said| said == "drop"));
         assert_eq!(report.clean, self.yard.graves().is_empty());
         assert_eq!(report.trace.contains(&Step::Drop), report.clean);
         assert!(report.cancelled.is_empty() || report.trace.contains(&Step::Cancel));
