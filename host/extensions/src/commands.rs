@@ -1,6 +1,7 @@
 //! Commands of extensions: the list, and running one.
 
 use crate::{
+    breadcrumb::kind,
     dispatch::{Asked, ask_entry},
     host::Extensions,
     load::EventState,
@@ -25,7 +26,15 @@ impl Extensions {
         let command = self.published().commands.iter().find(|c| c.name == name)?.clone();
         let event = json!({"type": "command", "name": name, "args": args});
         let state = EventState::ready(serde_json::to_vec(&event).unwrap_or_default());
-        let asked = ask_entry(&command.generation, &command.live, command.entry.handler, &state, |_| {}).await;
+        let asked = ask_entry(
+            &command.generation,
+            &command.live,
+            command.entry.handler,
+            kind::COMMAND,
+            &state,
+            |_| {},
+        )
+        .await;
         let error = match asked {
             Asked::Answered(_) => return Some(Ok(())),
             Asked::Failed(e) => e.message,
@@ -42,8 +51,10 @@ impl Extensions {
         let handler = command.entry.completions?;
         let event = json!({"type": "completions", "prefix": prefix});
         let state = EventState::ready(serde_json::to_vec(&event).unwrap_or_default());
-        match ask_entry(&command.generation, &command.live, handler, &state, |_| {}).await {
-            Asked::Answered(bytes) => serde_json::from_slice::<serde_json::Value>(&bytes).ok()?.get("result").cloned(),
+        match ask_entry(&command.generation, &command.live, handler, kind::COMMAND, &state, |_| {}).await {
+            Asked::Answered(bytes) => {
+                serde_json::from_slice::<serde_json::Value>(&bytes).ok()?.get("result").cloned()
+            }
             _ => None,
         }
     }

@@ -4,7 +4,8 @@
 use crate::{dispatch, load::EventState};
 use atomic_agent::{
     hooks::{
-        BeforeAgentStart, Input, Notice, SessionRef, ShutdownReason, StartReason, ToolCallRequest, ToolResultRequest,
+        BeforeAgentStart, Input, Notice, SessionRef, ShutdownReason, StartReason, ToolCallRequest,
+        ToolResultRequest,
     },
     message::Message,
     model::ModelInfo,
@@ -73,7 +74,9 @@ pub(crate) fn notice(notice: &Notice<'_>) -> Arc<EventState> {
         }
         Notice::ToolExecutionStart { tool_call_id, tool_name, args } => {
             let (id, name, args) = ((*tool_call_id).to_owned(), (*tool_name).to_owned(), (*args).clone());
-            lazy(move || json!({"type": "tool_execution_start", "toolCallId": id, "toolName": name, "args": args}))
+            lazy(
+                move || json!({"type": "tool_execution_start", "toolCallId": id, "toolName": name, "args": args}),
+            )
         }
         Notice::ToolExecutionUpdate { tool_call_id, tool_name, args, partial } => {
             let (id, name) = ((*tool_call_id).to_owned(), (*tool_name).to_owned());
@@ -127,7 +130,11 @@ pub(crate) fn session_start(reason: StartReason, previous: Option<&SessionRef>) 
     })
 }
 
-pub(crate) fn session_shutdown(reason: ShutdownReason, target: Option<&SessionRef>, from_signal: bool) -> Arc<EventState> {
+pub(crate) fn session_shutdown(
+    reason: ShutdownReason,
+    target: Option<&SessionRef>,
+    from_signal: bool,
+) -> Arc<EventState> {
     let target = target.cloned();
     lazy(move || {
         let mut v = json!({"type": "session_shutdown", "reason": reason});
@@ -195,9 +202,9 @@ pub(crate) fn context(messages: &[Message]) -> Arc<EventState> {
 
 pub(crate) fn headers(headers: &BTreeMap<String, Option<String>>, model: &ModelInfo) -> Arc<EventState> {
     let (headers, model) = (headers.clone(), model.clone());
-    lazy(move || {
-        json!({"type": "before_provider_headers", "headers": headers, "provider": model.provider, "model": model})
-    })
+    lazy(
+        move || json!({"type": "before_provider_headers", "headers": headers, "provider": model.provider, "model": model}),
+    )
 }
 
 pub(crate) fn provider_request(payload: &Value) -> Arc<EventState> {
@@ -223,7 +230,10 @@ pub(crate) fn tool_result(r: &ToolResultRequest) -> Arc<EventState> {
 }
 
 /// A value of the core out of an answer; `Err` names the key.
-pub(crate) fn read<T: serde::de::DeserializeOwned>(object: &Map<String, Value>, key: &str) -> Result<Option<T>, String> {
+pub(crate) fn read<T: serde::de::DeserializeOwned>(
+    object: &Map<String, Value>,
+    key: &str,
+) -> Result<Option<T>, String> {
     match object.get(key) {
         None | Some(Value::Null) => Ok(None),
         Some(v) => T::deserialize(v).map(Some).map_err(|e| format!("malformed result: {key}: {e}")),

@@ -32,7 +32,10 @@ impl Extensions {
             Asked::Answered(_) | Asked::Reloaded => {}
             Asked::Failed(e) => self.diagnose(sub.generation.owner(), name, &e.message),
             Asked::Overran(t) => {
-                let error = format!("no answer within {} s: dropped, and no high-rate events until it answers again", t.as_secs());
+                let error = format!(
+                    "no answer within {} s: dropped, and no high-rate events until it answers again",
+                    t.as_secs()
+                );
                 self.diagnose(sub.generation.owner(), name, &error);
             }
         }
@@ -43,7 +46,11 @@ impl Extensions {
 pub(crate) fn stale_once(caller: Caller) {
     static SEEN: LazyLock<Mutex<HashSet<(u64, u64)>>> = LazyLock::new(Mutex::default);
     if SEEN.lock().unwrap_or_else(PoisonError::into_inner).insert((caller.owner, caller.generation)) {
-        tracing::info!(owner = caller.owner, generation = caller.generation, "a call from a retired generation was refused");
+        tracing::info!(
+            owner = caller.owner,
+            generation = caller.generation,
+            "a call from a retired generation was refused"
+        );
     }
 }
 

@@ -70,19 +70,35 @@ impl Why {
     pub fn sentence(&self) -> String {
         match self {
             Why::Unreadable { detail } => format!("the file cannot be read: {detail}"),
-            Why::NotALibrary { detail } => format!("this is not a shared library of a known format ({detail})"),
-            Why::NotAnExtension => "a shared library, but not an Atomic extension: it has no manifest section".into(),
+            Why::NotALibrary { detail } => {
+                format!("this is not a shared library of a known format ({detail})")
+            }
+            Why::NotAnExtension => {
+                "a shared library, but not an Atomic extension: it has no manifest section".into()
+            }
             Why::BadManifest { detail } => format!("its manifest cannot be used: {detail}"),
             Why::BadName { name } => format!("its declared name {name:?} is not allowed"),
-            Why::OtherTarget { built_for, host } => format!("built for {built_for}, this host runs on {host}"),
-            Why::PanicAbort => "built with panic = \"abort\": a panic in it would end the whole program".into(),
-            Why::ApiTooNew { built_for, host } => format!("built for api {built_for}, this host has api {host}"),
-            Why::ApiTooOld { built_for, host } => format!("built for api {built_for}, this host has api {host} and no longer loads that major"),
+            Why::OtherTarget { built_for, host } => {
+                format!("built for {built_for}, this host runs on {host}")
+            }
+            Why::PanicAbort => {
+                "built with panic = \"abort\": a panic in it would end the whole program".into()
+            }
+            Why::ApiTooNew { built_for, host } => {
+                format!("built for api {built_for}, this host has api {host}")
+            }
+            Why::ApiTooOld { built_for, host } => {
+                format!("built for api {built_for}, this host has api {host} and no longer loads that major")
+            }
             Why::Layout { detail } => format!("its tables do not have the layout of this api: {detail}"),
             Why::Open { detail } => format!("the system's loader refused it: {detail}"),
-            Why::InitFailed { code, message } if code == "panic" => format!("its activate panicked: {message}"),
+            Why::InitFailed { code, message } if code == "panic" => {
+                format!("its activate panicked: {message}")
+            }
             Why::InitFailed { message, .. } => format!("its activate failed: {message}"),
-            Why::InitTimeout { limit_ms } => format!("its activate did not return within {limit_ms} ms and was given up"),
+            Why::InitTimeout { limit_ms } => {
+                format!("its activate did not return within {limit_ms} ms and was given up")
+            }
             Why::UnsafePlace { detail } => format!("other users could replace it: {detail}"),
             Why::BadFolder { detail } => format!("the folder is no extension: {detail}"),
             Why::SameId { id, winner } => format!("the id {id:?} is already taken by {}", winner.display()),

@@ -123,7 +123,11 @@ impl Registered {
         let mut events: Vec<String> = e.handlers.iter().map(|h| h.event.clone()).collect();
         events.sort();
         events.dedup();
-        (e.tools.iter().map(|t| t.spec.name.clone()).collect(), e.commands.iter().map(|c| c.name.clone()).collect(), events)
+        (
+            e.tools.iter().map(|t| t.spec.name.clone()).collect(),
+            e.commands.iter().map(|c| c.name.clone()).collect(),
+            events,
+        )
     }
 }
 
@@ -240,7 +244,8 @@ fn suffixed(commands: Vec<(CommandEntry, &Source)>) -> Vec<PublishedCommand> {
     for (c, _) in &commands {
         *count.entry(c.name.clone()).or_default() += 1;
     }
-    let mut taken: HashSet<String> = count.iter().filter(|(_, n)| **n == 1).map(|(name, _)| name.clone()).collect();
+    let mut taken: HashSet<String> =
+        count.iter().filter(|(_, n)| **n == 1).map(|(name, _)| name.clone()).collect();
     commands
         .into_iter()
         .map(|(entry, s)| {

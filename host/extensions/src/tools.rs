@@ -1,6 +1,7 @@
 //! A tool of an extension as the core sees one, and its partial results on their way back.
 
 use crate::{
+    breadcrumb::kind,
     calls::{Failure, Outcome},
     dispatch::{Asked, ask_entry},
     generation::{Body, Cancel, Generation},
@@ -8,7 +9,9 @@ use crate::{
     registry::PublishedTool,
 };
 use async_trait::async_trait;
-use atomic_agent::tool::{Concurrency, PartialResult, Tool, ToolError, ToolInvocation, ToolOutput, ToolSpec, UpdateSink};
+use atomic_agent::tool::{
+    Concurrency, PartialResult, Tool, ToolError, ToolInvocation, ToolOutput, ToolSpec, UpdateSink,
+};
 use serde_json::{Value, json};
 use std::{
     collections::HashMap,
@@ -27,8 +30,8 @@ fn updates() -> MutexGuard<'static, HashMap<u64, UpdateSink>> {
 
 /// `tool.update`: accumulated, from any thread, ignored once the call has ended.
 pub(crate) fn update(_generation: &Arc<Generation>, call: u64, bytes: &[u8]) -> Outcome {
-    let partial: PartialResult =
-        serde_json::from_slice(bytes).map_err(|e| Failure::new("bad_request", format!("tool.update: {e}")))?;
+    let partial: PartialResult = serde_json::from_slice(bytes)
+        .map_err(|e| Failure::new("bad_request", format!("tool.update: {e}")))?;
     let sink = updates().get(&call).cloned();
     if let Some(sink) = sink {
         sink(partial);
@@ -69,7 +72,7 @@ impl Tool for ExtensionTool {
         let mut running = Running(None);
         let (started, id) = tokio::sync::oneshot::channel();
         let asked = {
-            let ask = ask_entry(&t.generation, &t.live, t.entry.handler, &state, |id| {
+            let ask = ask_entry(&t.generation, &t.live, t.entry.handler, kind::TOOL, &state, |id| {
                 updates().insert(id, call.update.clone());
                 running.0 = Some(id);
                 let _ = started.send(id);
@@ -93,7 +96,9 @@ impl Tool for ExtensionTool {
         match asked {
             Asked::Answered(bytes) => output(&bytes),
             Asked::Failed(e) => Err(ToolError(e.message)),
-            Asked::Reloaded => Err(ToolError(format!("the extension {} was reloaded while its tool ran", t.registered.name))),
+            Asked::Reloaded => {
+                Err(ToolError(format!("the extension {} was reloaded while its tool ran", t.registered.name)))
+            }
             Asked::Overran(_) => Err(ToolError("Operation aborted".into())),
         }
     }

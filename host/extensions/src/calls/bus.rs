@@ -49,7 +49,8 @@ impl Bus {
     }
 
     fn deliver(&self, host: &Arc<Extensions>, channel: &str, data: &Value) {
-        let to: Vec<Subscriber> = self.list().iter().filter(|s| s.channel == channel && s.generation.live()).cloned().collect();
+        let to: Vec<Subscriber> =
+            self.list().iter().filter(|s| s.channel == channel && s.generation.live()).cloned().collect();
         if to.is_empty() {
             return;
         }

@@ -32,7 +32,13 @@ pub(super) async fn exec(a: &Asker, bytes: &[u8]) -> Outcome {
     let config = a.host.config();
     let cwd = x.cwd.map_or_else(|| config.cwd.clone(), |c| config.cwd.join(c));
     let mut command = tokio::process::Command::new(&x.command);
-    command.args(&x.args).current_dir(&cwd).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    command
+        .args(&x.args)
+        .current_dir(&cwd)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
     for name in &config.removed_env {
         command.env_remove(name);
     }
@@ -51,8 +57,16 @@ pub(super) async fn exec(a: &Asker, bytes: &[u8]) -> Outcome {
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         let (status, _, _) = tokio::join!(
             child.wait(),
-            async { if let Some(o) = &mut out { let _ = o.read_to_end(&mut stdout).await; } },
-            async { if let Some(e) = &mut err { let _ = e.read_to_end(&mut stderr).await; } },
+            async {
+                if let Some(o) = &mut out {
+                    let _ = o.read_to_end(&mut stdout).await;
+                }
+            },
+            async {
+                if let Some(e) = &mut err {
+                    let _ = e.read_to_end(&mut stderr).await;
+                }
+            },
         );
         (status, stdout, stderr)
     };
@@ -69,7 +83,12 @@ pub(super) async fn exec(a: &Asker, bytes: &[u8]) -> Outcome {
         }
         Err(_) => {
             drop(group);
-            json(&ExecResult { stderr: format!("timed out after {} ms", limit.as_millis()), code: 124, killed: true, ..ExecResult::default() })
+            json(&ExecResult {
+                stderr: format!("timed out after {} ms", limit.as_millis()),
+                code: 124,
+                killed: true,
+                ..ExecResult::default()
+            })
         }
     }
 }

@@ -85,14 +85,16 @@ fn id_of(entry: &Value) -> Option<&str> {
 /// Last label wins; one without text clears.
 fn label(entries: &[Arc<Value>], id: &str) -> Option<String> {
     let is_label = |e: &&Arc<Value>| {
-        e.get("type").and_then(Value::as_str) == Some("label") && e.get("targetId").and_then(Value::as_str) == Some(id)
+        e.get("type").and_then(Value::as_str) == Some("label")
+            && e.get("targetId").and_then(Value::as_str) == Some(id)
     };
     entries.iter().rfind(is_label)?.get("label").and_then(Value::as_str).map(str::to_owned)
 }
 
 /// Root to `from`.
 fn branch(entries: &[Arc<Value>], from: Option<&str>) -> Vec<Arc<Value>> {
-    let by_id: std::collections::HashMap<&str, &Arc<Value>> = entries.iter().filter_map(|e| Some((id_of(e)?, e))).collect();
+    let by_id: std::collections::HashMap<&str, &Arc<Value>> =
+        entries.iter().filter_map(|e| Some((id_of(e)?, e))).collect();
     let mut path = Vec::new();
     let mut next = from;
     while let Some(entry) = next.and_then(|id| by_id.get(id)) {

@@ -46,13 +46,11 @@ impl Failure {
     pub(crate) fn stale() -> Self {
         Failure::new("stale_context", "extension ctx is stale: its generation has been replaced")
     }
-    fn unbound(op: &str) -> Self {
-        Failure::new("not_available", format!("{op} needs a session: call it from session_start or later"))
-    }
     /// Copied at once: nothing of the extension is kept (SAFETY.md 9).
     pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
-        serde_json::from_slice(bytes)
-            .unwrap_or_else(|_| Failure::new("malformed", "the extension answered an error that cannot be read"))
+        serde_json::from_slice(bytes).unwrap_or_else(|_| {
+            Failure::new("malformed", "the extension answered an error that cannot be read")
+        })
     }
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         serde_json::to_vec(self).unwrap_or_else(|_| br#"{"code":"error","message":""}"#.to_vec())
@@ -85,8 +83,10 @@ struct Asker {
 
 /// The one check every operation goes through.
 fn asker(caller: Caller) -> Result<Asker, Failure> {
-    let generation = generation::find_usable(caller.owner, caller.generation).map_err(|_| Failure::stale())?;
-    let host = HOSTS.read().unwrap_or_else(PoisonError::into_inner).get(&caller.owner).and_then(Weak::upgrade);
+    let generation =
+        generation::find_usable(caller.owner, caller.generation).map_err(|_| Failure::stale())?;
+    let host =
+        HOSTS.read().unwrap_or_else(PoisonError::into_inner).get(&caller.owner).and_then(Weak::upgrade);
     Ok(Asker { host: host.ok_or_else(Failure::stale)?, generation, caller })
 }
 

@@ -69,7 +69,12 @@ pub(super) fn call(a: &Asker, op: &str, bytes: &[u8]) -> Outcome {
     match op {
         "handlers.add" => {
             let h: AddHandler = body(op, bytes)?;
-            registered.add_handler(HandlerEntry { event: h.event, handler: h.handler, sync: h.sync, phase: h.phase });
+            registered.add_handler(HandlerEntry {
+                event: h.event,
+                handler: h.handler,
+                sync: h.sync,
+                phase: h.phase,
+            });
         }
         "tools.register" => {
             let t: RegisterTool = body(op, bytes)?;
@@ -91,7 +96,10 @@ pub(super) fn call(a: &Asker, op: &str, bytes: &[u8]) -> Outcome {
         "commands.register" => {
             let c: RegisterCommand = body(op, bytes)?;
             if c.name.is_empty() || c.name.contains(|ch: char| ch.is_whitespace() || ch == '/') {
-                return Err(Failure::new("bad_request", format!("command name {:?}: one word without a slash", c.name)));
+                return Err(Failure::new(
+                    "bad_request",
+                    format!("command name {:?}: one word without a slash", c.name),
+                ));
             }
             registered.add_command(CommandEntry {
                 name: c.name,
@@ -102,7 +110,12 @@ pub(super) fn call(a: &Asker, op: &str, bytes: &[u8]) -> Outcome {
         }
         "flags.register" => {
             let f: RegisterFlag = body(op, bytes)?;
-            registered.add_flag(FlagEntry { name: f.name, description: f.description, kind: f.kind, default: f.default });
+            registered.add_flag(FlagEntry {
+                name: f.name,
+                description: f.description,
+                kind: f.kind,
+                default: f.default,
+            });
             return Ok(NOTHING);
         }
         "flags.get" => {

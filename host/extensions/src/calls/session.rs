@@ -95,7 +95,11 @@ pub(super) async fn request(a: &Asker, op: &str, bytes: &[u8]) -> Outcome {
         }
         "sendUserMessage" => {
             let m: SendUserMessage = body(op, bytes)?;
-            Op::SendUserMessage { content: m.content, deliver_as: m.deliver_as, expand: m.expand_prompt_templates }
+            Op::SendUserMessage {
+                content: m.content,
+                deliver_as: m.deliver_as,
+                expand: m.expand_prompt_templates,
+            }
         }
         "appendEntry" => {
             let AppendEntry { custom_type, data } = body(op, bytes)?;
@@ -113,7 +117,9 @@ pub(super) async fn request(a: &Asker, op: &str, bytes: &[u8]) -> Outcome {
         "setThinkingLevel" => Op::SetThinkingLevel { level: body::<Level>(op, bytes)?.level },
         "setActiveTools" => Op::SetActiveTools { names: body::<Names>(op, bytes)?.names },
         "waitForIdle" => Op::WaitForIdle,
-        "reload" => Op::Reload { names: optional::<Reload>(op, bytes)?.names, now: false, origin: origin(a.caller) },
+        "reload" => {
+            Op::Reload { names: optional::<Reload>(op, bytes)?.names, now: false, origin: origin(a.caller) }
+        }
         "newSession" => {
             let parent_session = optional::<NewSession>(op, bytes)?.parent_session;
             Op::NewSession { parent_session, origin: origin(a.caller) }

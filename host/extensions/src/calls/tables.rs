@@ -62,7 +62,8 @@ pub(super) fn call(a: &Asker, op: &str, bytes: &[u8]) -> Outcome {
                     let mut all = tables();
                     let rows = all.entry((p.key, p.scope)).or_default();
                     // The same (name, scope, owner) replaces; other owners' rows lie below.
-                    let replaced: Vec<_> = rows.extract_if(.., |(major, r)| *major == p.major && r.owner == owner).collect();
+                    let replaced: Vec<_> =
+                        rows.extract_if(.., |(major, r)| *major == p.major && r.owner == owner).collect();
                     rows.push((p.major, row));
                     replaced
                 };
@@ -107,7 +108,11 @@ pub(crate) fn lookup(caller: Caller, key: &str, major: u32, scope: &str) -> Resu
     match rows.iter().rev().find(|(_, r)| live(r)) {
         Some((m, r)) => Err(Failure::new(
             "wrong_version",
-            format!("{} asks for {key}.v{major}, {} provides {key}.v{m}", a.generation.name(), r.row.generation.name()),
+            format!(
+                "{} asks for {key}.v{major}, {} provides {key}.v{m}",
+                a.generation.name(),
+                r.row.generation.name()
+            ),
         )),
         None => Err(Failure::new("no_provider", format!("no loaded extension provides {key}.v{major}"))),
     }

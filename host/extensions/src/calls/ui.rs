@@ -38,7 +38,9 @@ pub(super) async fn ask(a: &Asker, op: &str, bytes: &[u8]) -> Outcome {
     let Ok(engine) = a.host.engine(op) else { return Ok(default_answer(op).unwrap_or_default()) };
     let dialog = match op {
         "ui.confirm" => Dialog::Confirm { title: q.title, message: q.message, timeout_ms: q.timeout_ms },
-        "ui.select" => Dialog::Select { title: q.title, options: q.options.clone(), timeout_ms: q.timeout_ms },
+        "ui.select" => {
+            Dialog::Select { title: q.title, options: q.options.clone(), timeout_ms: q.timeout_ms }
+        }
         "ui.input" => Dialog::Input { title: q.title, placeholder: q.placeholder, timeout_ms: q.timeout_ms },
         _ => Dialog::Editor { title: q.title, prefill: q.prefill },
     };
@@ -70,12 +72,15 @@ pub(super) fn call(a: &Asker, op: &str, bytes: &[u8]) -> Outcome {
     match op {
         "ui.notify" => {
             let n: Notify = body(op, bytes)?;
-            let level = n.level.filter(|l| matches!(l.as_str(), "info" | "warning" | "error")).unwrap_or_else(|| "info".into());
+            let level = n
+                .level
+                .filter(|l| matches!(l.as_str(), "info" | "warning" | "error"))
+                .unwrap_or_else(|| "info".into());
             a.host.engine(op)?.emit(Event::Notify { message: n.message, level, extension: Some(extension) });
         }
         "ui.setStatus" => {
             let s: Status = body(op, bytes)?;
-            a.host.statuses().note(a.generation.owner(), &s.key, s.text.is_some());
+            a.host.statuses().note(a.generation.number(), &extension, &s.key, s.text.is_some());
             a.host.engine(op)?.emit(Event::Status { key: s.key, text: s.text, extension });
         }
         // Accepted by faces that have a title; the line prompt has none.

@@ -20,12 +20,13 @@ impl Extensions {
         let mut state = convert::tool_call(&call, &input);
         for sub in subs {
             let by = sub.registered.name.clone();
-            let answered = match ask(sub, TOOL_CALL, &state, FirstPoll::There, self.config().gate_timeout).await {
-                Asked::Answered(bytes) => Answer::decode(&bytes),
-                Asked::Failed(e) => Err(e.message),
-                Asked::Reloaded => Err("reloaded while it was asked".to_owned()),
-                Asked::Overran(t) => Err(format!("no answer within {} s", t.as_secs())),
-            };
+            let answered =
+                match ask(sub, TOOL_CALL, &state, FirstPoll::There, self.config().gate_timeout).await {
+                    Asked::Answered(bytes) => Answer::decode(&bytes),
+                    Asked::Failed(e) => Err(e.message),
+                    Asked::Reloaded => Err("reloaded while it was asked".to_owned()),
+                    Asked::Overran(t) => Err(format!("no answer within {} s", t.as_secs())),
+                };
             let read = answered.and_then(|mut a| {
                 let patch = a.patched("input");
                 verdict(&a).map(|v| (v, patch))
@@ -36,7 +37,9 @@ impl Extensions {
                     let reason = format!("{BLOCKED}: extension {by} could not decide: {why}");
                     return ToolCallOutcome::Block { reason, terminate: false, by };
                 }
-                Ok((Some((reason, terminate)), _)) => return ToolCallOutcome::Block { reason, terminate, by },
+                Ok((Some((reason, terminate)), _)) => {
+                    return ToolCallOutcome::Block { reason, terminate, by };
+                }
                 Ok((None, Some(changed))) if changed != input => {
                     input = changed;
                     state = convert::tool_call(&call, &input);
@@ -78,9 +81,14 @@ mod tests {
     fn only_a_true_block_blocks_and_anything_unreadable_is_an_error() {
         assert_eq!(of(""), Ok(None));
         assert_eq!(of(r#"{"result":{"block":false,"reason":"x"}}"#), Ok(None));
-        assert_eq!(of(r#"{"result":{"block":true,"reason":"no","terminate":true}}"#), Ok(Some(("no".into(), true))));
+        assert_eq!(
+            of(r#"{"result":{"block":true,"reason":"no","terminate":true}}"#),
+            Ok(Some(("no".into(), true)))
+        );
         assert_eq!(of(r#"{"result":{"block":true}}"#), Ok(Some((BLOCKED.into(), false))));
-        for bad in [r#"{"result":{"block":"yes"}}"#, r#"{"result":7}"#, r#"{"result":{"block":true,"reason":7}}"#] {
+        for bad in
+            [r#"{"result":{"block":"yes"}}"#, r#"{"result":7}"#, r#"{"result":{"block":true,"reason":7}}"#]
+        {
             assert!(of(bad).is_err(), "{bad}");
         }
     }

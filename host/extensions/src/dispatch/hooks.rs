@@ -3,15 +3,15 @@
 
 use super::{
     BEFORE_AGENT_START, BEFORE_PROVIDER_HEADERS, BEFORE_PROVIDER_REQUEST, CONTEXT, INPUT, MESSAGE_END,
-    MESSAGE_UPDATE, RESOURCES_DISCOVER, SESSION_SHUTDOWN, TOOL_CALL, TOOL_RESULT,
-    chain::Step,
+    MESSAGE_UPDATE, RESOURCES_DISCOVER, SESSION_SHUTDOWN, TOOL_CALL, TOOL_RESULT, chain::Step,
 };
 use crate::{convert, host::Extensions};
 use async_trait::async_trait;
 use atomic_agent::{
     hooks::{
-        BeforeAgentStart, BeforeAgentStartOutcome, CommandInfo, Hooks, Input, InputOutcome, Notice, Replace, ReplaceReport, Resources,
-        ShutdownReason, StartReason, Swap, SystemPromptOptions, ToolCallOutcome, ToolCallRequest, ToolResultOutcome, ToolResultRequest,
+        BeforeAgentStart, BeforeAgentStartOutcome, CommandInfo, Hooks, Input, InputOutcome, Notice, Replace,
+        ReplaceReport, Resources, ShutdownReason, StartReason, Swap, SystemPromptOptions, ToolCallOutcome,
+        ToolCallRequest, ToolResultOutcome, ToolResultRequest,
     },
     message::{Content, CustomMessage, ImageContent, Message, MessageContent, now_ms},
     model::ModelInfo,
@@ -34,19 +34,27 @@ impl Hooks for Extensions {
         let Some(subs) = self.subs(RESOURCES_DISCOVER) else { return found };
         let cwd = self.config().cwd.clone();
         let event = convert::resources_discover(&cwd, reason);
-        self.chain(RESOURCES_DISCOVER, &subs, &mut found, |_| event.clone(), |found, answer, sub| {
-            let Some(o) = answer.known(&["skillPaths", "promptPaths", "themePaths"])? else { return Ok(Step::Unchanged) };
-            // A relative path is the session's; each keeps who contributed it.
-            let mut take = |key: &str, into: &mut Vec<(PathBuf, PathBuf)>| -> Result<(), String> {
-                let paths: Vec<PathBuf> = convert::read(o, key)?.unwrap_or_default();
-                into.extend(paths.into_iter().map(|p| (cwd.join(p), sub.registered.path.clone())));
-                Ok(())
-            };
-            take("skillPaths", &mut found.skills)?;
-            take("promptPaths", &mut found.prompts)?;
-            take("themePaths", &mut found.themes)?;
-            Ok(Step::Unchanged)
-        })
+        self.chain(
+            RESOURCES_DISCOVER,
+            &subs,
+            &mut found,
+            |_| event.clone(),
+            |found, answer, sub| {
+                let Some(o) = answer.known(&["skillPaths", "promptPaths", "themePaths"])? else {
+                    return Ok(Step::Unchanged);
+                };
+                // A relative path is the session's; each keeps who contributed it.
+                let take = |key: &str, into: &mut Vec<(PathBuf, PathBuf)>| -> Result<(), String> {
+                    let paths: Vec<PathBuf> = convert::read(o, key)?.unwrap_or_default();
+                    into.extend(paths.into_iter().map(|p| (cwd.join(p), sub.registered.path.clone())));
+                    Ok(())
+                };
+                take("skillPaths", &mut found.skills)?;
+                take("promptPaths", &mut found.prompts)?;
+                take("themePaths", &mut found.themes)?;
+                Ok(Step::Unchanged)
+            },
+        )
         .await;
         found
     }
@@ -54,26 +62,35 @@ impl Hooks for Extensions {
     async fn input(&self, input: Input) -> InputOutcome {
         let mut value = (input, false);
         if let Some(subs) = self.subs(INPUT) {
-            self.chain(INPUT, &subs, &mut value, |(i, _)| convert::input(i), |(input, handled), answer, _| {
-                let Some(o) = answer.known(&["action"])? else { return Ok(Step::Unchanged) };
-                match o.get("action").and_then(Value::as_str) {
-                    Some("continue") => Ok(Step::Unchanged),
-                    Some("handled") => {
-                        *handled = true;
-                        Ok(Step::Stop)
-                    }
-                    Some("transform") => {
-                        let text: String =
-                            convert::read(o, "text")?.ok_or("malformed result: transform without a text")?;
-                        if let Some(images) = convert::read::<Vec<ImageContent>>(o, "images")? {
-                            input.images = images;
+            self.chain(
+                INPUT,
+                &subs,
+                &mut value,
+                |(i, _)| convert::input(i),
+                |(input, handled), answer, _| {
+                    let Some(o) = answer.known(&["action"])? else { return Ok(Step::Unchanged) };
+                    match o.get("action").and_then(Value::as_str) {
+                        Some("continue") => Ok(Step::Unchanged),
+                        Some("handled") => {
+                            *handled = true;
+                            Ok(Step::Stop)
                         }
-                        input.text = text;
-                        Ok(Step::Changed)
+                        Some("transform") => {
+                            let text: String = convert::read(o, "text")?
+                                .ok_or("malformed result: transform without a text")?;
+                            if let Some(images) = convert::read::<Vec<ImageContent>>(o, "images")? {
+                                input.images = images;
+                            }
+                            input.text = text;
+                            Ok(Step::Changed)
+                        }
+                        _ => Err(format!(
+                            "malformed result: unknown action {}",
+                            o.get("action").unwrap_or(&Value::Null)
+                        )),
                     }
-                    _ => Err(format!("malformed result: unknown action {}", o.get("action").unwrap_or(&Value::Null))),
-                }
-            })
+                },
+            )
             .await;
         }
         match value {
@@ -85,25 +102,32 @@ impl Hooks for Extensions {
     async fn before_agent_start(&self, event: BeforeAgentStart) -> BeforeAgentStartOutcome {
         let mut value = (event, BeforeAgentStartOutcome::default());
         let Some(subs) = self.subs(BEFORE_AGENT_START) else { return value.1 };
-        self.chain(BEFORE_AGENT_START, &subs, &mut value, |(e, _)| convert::before_agent_start(e), |(event, out), mut answer, _| {
-            let mut step = Step::Unchanged;
-            if let Some(patch) = answer.patched("systemPromptOptions") {
-                let options = SystemPromptOptions::deserialize(patch).map_err(|e| format!("malformed patch: systemPromptOptions: {e}"))?;
-                event.options = options.clone();
-                out.options = Some(options);
-                step = Step::Changed;
-            }
-            let Some(o) = answer.known(&["message", "systemPrompt"])? else { return Ok(step) };
-            if let Some(prompt) = convert::read::<String>(o, "systemPrompt")? {
-                event.system_prompt.clone_from(&prompt);
-                out.system_prompt = Some(prompt);
-                step = Step::Changed;
-            }
-            if let Some(message) = convert::read::<Map<String, Value>>(o, "message")? {
-                out.messages.push(custom_message(&message)?);
-            }
-            Ok(step)
-        })
+        self.chain(
+            BEFORE_AGENT_START,
+            &subs,
+            &mut value,
+            |(e, _)| convert::before_agent_start(e),
+            |(event, out), mut answer, _| {
+                let mut step = Step::Unchanged;
+                if let Some(patch) = answer.patched("systemPromptOptions") {
+                    let options = SystemPromptOptions::deserialize(patch)
+                        .map_err(|e| format!("malformed patch: systemPromptOptions: {e}"))?;
+                    event.options = options.clone();
+                    out.options = Some(options);
+                    step = Step::Changed;
+                }
+                let Some(o) = answer.known(&["message", "systemPrompt"])? else { return Ok(step) };
+                if let Some(prompt) = convert::read::<String>(o, "systemPrompt")? {
+                    event.system_prompt.clone_from(&prompt);
+                    out.system_prompt = Some(prompt);
+                    step = Step::Changed;
+                }
+                if let Some(message) = convert::read::<Map<String, Value>>(o, "message")? {
+                    out.messages.push(custom_message(&message)?);
+                }
+                Ok(step)
+            },
+        )
         .await;
         value.1
     }
@@ -115,7 +139,11 @@ impl Hooks for Extensions {
             let Some(o) = answer.known(&["message"])? else { return Ok(Step::Unchanged) };
             let Some(new) = convert::read::<Message>(o, "message")? else { return Ok(Step::Unchanged) };
             if new.role() != message.role() {
-                return Err(format!("the replacement has role {:?}, the message {:?}: ignored", new.role(), message.role()));
+                return Err(format!(
+                    "the replacement has role {:?}, the message {:?}: ignored",
+                    new.role(),
+                    message.role()
+                ));
             }
             *message = new;
             Ok(Step::Changed)
@@ -127,41 +155,64 @@ impl Hooks for Extensions {
     async fn context(&self, messages: Vec<Message>) -> Vec<Message> {
         let Some(subs) = self.subs(CONTEXT) else { return messages };
         let mut value = messages;
-        self.chain(CONTEXT, &subs, &mut value, |m| convert::context(m), |messages, mut answer, _| {
-            let patched = answer.patched("messages");
-            let returned = answer.known(&["messages"])?.and_then(|o| o.get("messages")).cloned();
-            let Some(new) = returned.or(patched).filter(|v| !v.is_null()) else { return Ok(Step::Unchanged) };
-            *messages = Vec::<Message>::deserialize(new).map_err(|e| format!("malformed result: messages: {e}"))?;
-            Ok(Step::Changed)
-        })
+        self.chain(
+            CONTEXT,
+            &subs,
+            &mut value,
+            |m| convert::context(m),
+            |messages, mut answer, _| {
+                let patched = answer.patched("messages");
+                let returned = answer.known(&["messages"])?.and_then(|o| o.get("messages")).cloned();
+                let Some(new) = returned.or(patched).filter(|v| !v.is_null()) else {
+                    return Ok(Step::Unchanged);
+                };
+                *messages = Vec::<Message>::deserialize(new)
+                    .map_err(|e| format!("malformed result: messages: {e}"))?;
+                Ok(Step::Changed)
+            },
+        )
         .await;
         value
     }
 
-    async fn before_provider_headers(&self, headers: &mut BTreeMap<String, Option<String>>, model: &ModelInfo) {
+    async fn before_provider_headers(
+        &self,
+        headers: &mut BTreeMap<String, Option<String>>,
+        model: &ModelInfo,
+    ) {
         let Some(subs) = self.subs(BEFORE_PROVIDER_HEADERS) else { return };
-        self.chain(BEFORE_PROVIDER_HEADERS, &subs, headers, |h| convert::headers(h, model), |headers, mut answer, _| {
-            let Some(patch) = answer.patched("headers") else { return Ok(Step::Unchanged) };
-            *headers = BTreeMap::deserialize(patch).map_err(|e| format!("malformed patch: headers: {e}"))?;
-            Ok(Step::Changed)
-        })
+        self.chain(
+            BEFORE_PROVIDER_HEADERS,
+            &subs,
+            headers,
+            |h| convert::headers(h, model),
+            |headers, mut answer, _| {
+                let Some(patch) = answer.patched("headers") else { return Ok(Step::Unchanged) };
+                *headers =
+                    BTreeMap::deserialize(patch).map_err(|e| format!("malformed patch: headers: {e}"))?;
+                Ok(Step::Changed)
+            },
+        )
         .await;
     }
 
     async fn before_provider_request(&self, payload: &mut Value) {
         let Some(subs) = self.subs(BEFORE_PROVIDER_REQUEST) else { return };
-        self.chain(BEFORE_PROVIDER_REQUEST, &subs, payload, convert::provider_request, |payload, mut answer, _| {
-            // Any value may replace the body, so that only an explicit envelope does (N3).
-            let Some(Value::Object(mut o)) = answer.result.take() else { return Ok(Step::Unchanged) };
-            match (o.get("replace"), o.shift_remove("payload")) {
-                (Some(Value::Bool(true)), Some(new)) => {
-                    *payload = new;
-                    Ok(Step::Changed)
+        self.chain(
+            BEFORE_PROVIDER_REQUEST,
+            &subs,
+            payload,
+            convert::provider_request,
+            |payload, mut answer, _| {
+                // Any value may replace the body, so that only an explicit envelope does (N3).
+                let Some(Value::Object(mut o)) = answer.result.take() else { return Ok(Step::Unchanged) };
+                if o.get("replace") != Some(&Value::Bool(true)) {
+                    return Ok(Step::Unchanged);
                 }
-                (Some(Value::Bool(true)), None) => Err("malformed result: replace without a payload".into()),
-                _ => Ok(Step::Unchanged),
-            }
-        })
+                *payload = o.shift_remove("payload").ok_or("malformed result: replace without a payload")?;
+                Ok(Step::Changed)
+            },
+        )
         .await;
     }
 
@@ -176,7 +227,9 @@ impl Hooks for Extensions {
         let mut value = result;
         if let Some(subs) = self.subs(TOOL_RESULT) {
             self.chain(TOOL_RESULT, &subs, &mut value, convert::tool_result, |r, answer, _| {
-                let Some(o) = answer.known(&["content", "details", "isError"])? else { return Ok(Step::Unchanged) };
+                let Some(o) = answer.known(&["content", "details", "isError"])? else {
+                    return Ok(Step::Unchanged);
+                };
                 // All of a patch or nothing of it.
                 let content = convert::read::<Vec<Content>>(o, "content")?;
                 let is_error = convert::read::<bool>(o, "isError")?;
@@ -221,8 +274,11 @@ impl Hooks for Extensions {
 }
 
 fn custom_message(m: &Map<String, Value>) -> Result<CustomMessage, String> {
-    let custom_type: String = convert::read(m, "customType")?.filter(|t: &String| !t.is_empty()).ok_or("malformed result: message without customType")?;
-    let content: MessageContent = convert::read(m, "content")?.ok_or("malformed result: message without content")?;
+    let custom_type: String = convert::read(m, "customType")?
+        .filter(|t: &String| !t.is_empty())
+        .ok_or("malformed result: message without customType")?;
+    let content: MessageContent =
+        convert::read(m, "content")?.ok_or("malformed result: message without content")?;
     Ok(CustomMessage {
         custom_type,
         content,

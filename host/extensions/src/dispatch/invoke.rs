@@ -34,11 +34,17 @@ pub(super) enum FirstPoll {
     There,
 }
 
-pub(super) async fn ask(sub: &Sub, event: usize, state: &Arc<EventState>, first: FirstPoll, limit: Option<Duration>) -> Asked {
-    let kind = event as u64 + 1;
+pub(super) async fn ask(
+    sub: &Sub,
+    event: usize,
+    state: &Arc<EventState>,
+    first: FirstPoll,
+    limit: Option<Duration>,
+) -> Asked {
+    let kind = breadcrumb::kind::EVENTS + event as u16;
     let asked = if sub.sync {
         let Some(call) = sub.generation.enter() else { return Asked::Reloaded };
-        let frame = breadcrumb::push(sub.generation.owner(), kind, call.id());
+        let frame = breadcrumb::push(sub.generation.owner(), kind);
         let outcome = sub.live.sync(sub.handler, call.id(), state);
         breadcrumb::pop(frame);
         match outcome {
@@ -50,15 +56,23 @@ pub(super) async fn ask(sub: &Sub, event: usize, state: &Arc<EventState>, first:
     };
     match &asked {
         Asked::Overran(_) => sub.registered.suspended.store(true, Relaxed),
-        Asked::Answered(_) | Asked::Failed(_) if sub.suspended() => sub.registered.suspended.store(false, Relaxed),
+        Asked::Answered(_) | Asked::Failed(_) if sub.suspended() => {
+            sub.registered.suspended.store(false, Relaxed)
+        }
         _ => {}
     }
     asked
 }
 
-async fn ask_async(sub: &Sub, kind: u64, state: &Arc<EventState>, first: FirstPoll, limit: Option<Duration>) -> Asked {
+async fn ask_async(
+    sub: &Sub,
+    kind: u16,
+    state: &Arc<EventState>,
+    first: FirstPoll,
+    limit: Option<Duration>,
+) -> Asked {
     let Some(call) = sub.generation.enter_async() else { return Asked::Reloaded };
-    let frame = breadcrumb::push(sub.generation.owner(), kind, call.id());
+    let frame = breadcrumb::push(sub.generation.owner(), kind);
     let started = sub.live.start(sub.handler, call.id(), state, first == FirstPoll::Here);
     breadcrumb::pop(frame);
     match started {
@@ -92,12 +106,13 @@ pub(crate) async fn ask_entry(
     generation: &Arc<Generation>,
     live: &Live,
     handler: u64,
+    kind: u16,
     state: &Arc<EventState>,
     on_call: impl FnOnce(u64),
 ) -> Asked {
     let Some(call) = generation.enter_async() else { return Asked::Reloaded };
     on_call(call.id());
-    let frame = breadcrumb::push(generation.owner(), breadcrumb::KIND_ENTRY, call.id());
+    let frame = breadcrumb::push(generation.owner(), kind);
     let started = live.start(handler, call.id(), state, false);
     breadcrumb::pop(frame);
     match started {
@@ -116,7 +131,7 @@ pub(crate) fn start_detached(
 ) {
     let Some(live) = Live::of(generation) else { return };
     let Some(call) = generation.enter_async() else { return };
-    let frame = breadcrumb::push(generation.owner(), breadcrumb::KIND_ENTRY, call.id());
+    let frame = breadcrumb::push(generation.owner(), breadcrumb::kind::TASK);
     let started = live.start(handler, call.id(), state, false);
     breadcrumb::pop(frame);
     let (host, owner, limit) = (host.clone(), generation.owner(), host.config().handler_timeout);

@@ -6,16 +6,20 @@ use crate::refusal::Why;
 use atomic_plugin_api::{
     abi::{
         abi_stable::{
-            StableAbi,
-            abi_stability::abi_checking::check_layout_compatibility,
-            library::AbiHeaderRef,
+            StableAbi, abi_stability::abi_checking::check_layout_compatibility, library::AbiHeaderRef,
             std_types::RResult,
         },
         frozen::{ROOT_SYMBOL, RootRef},
     },
     manifest::Manifest,
 };
-use std::{path::Path, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 /// Which side knows more; both load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,8 +32,12 @@ pub(crate) enum Direction {
 pub(crate) struct Library {
     pub(crate) manifest: Manifest,
     pub(crate) sha256: String,
+    /// The private copy that is mapped.
+    pub(crate) copy: PathBuf,
     root: RootRef,
+    #[allow(dead_code)] // shown by the debugger and asserted by tests of old and new extensions
     pub(crate) direction: Direction,
+    dirty: AtomicBool,
 }
 
 impl Library {
@@ -37,7 +45,8 @@ impl Library {
     pub(crate) fn open(copy: &Path, manifest: Manifest, sha256: String) -> Result<Arc<Self>, Why> {
         let header = open_header(copy)?;
         let header = header.upgrade().map_err(|e| Why::Layout { detail: first_line(&e.to_string()) })?;
-        let theirs = header.layout().ok_or_else(|| Why::Layout { detail: "the root carries no layout".into() })?;
+        let theirs =
+            header.layout().ok_or_else(|| Why::Layout { detail: "the root carries no layout".into() })?;
         let ours = <RootRef as StableAbi>::LAYOUT;
         // The stock check demands the host's fields to be within the extension's for every type,
         // which refuses an old extension in a newer host: either direction is sound for appended
@@ -54,8 +63,16 @@ impl Library {
         };
         // SAFETY: (SAFETY.md 1) the layout was checked above. `unchecked_layout`, because
         // `init_root_module_with_unchecked_layout` compares crate versions and refuses old ones.
-        let root = unsafe { header.unchecked_layout::<RootRef>() }.map_err(|e| Why::Open { detail: e.to_string() })?;
-        Ok(Arc::new(Library { manifest, sha256, root, direction }))
+        let root = unsafe { header.unchecked_layout::<RootRef>() }
+            .map_err(|e| Why::Open { detail: e.to_string() })?;
+        Ok(Arc::new(Library {
+            manifest,
+            sha256,
+            copy: copy.to_owned(),
+            root,
+            direction,
+            dirty: AtomicBool::new(false),
+        }))
     }
 
     /// Lets the author's code register. Blocks for as long as that code does.
@@ -65,14 +82,33 @@ impl Library {
     pub(crate) fn activate(self: &Arc<Self>, owner: u64, generation: u64) -> Result<Arc<Live>, Why> {
         table::activating(generation, self.root);
         let answer = (self.root.activate())(table::host_api(), owner, generation, 0);
-        table::activated(generation, answer.as_ref().ok().copied());
+        table::activated(
+            generation,
+            match &answer {
+                RResult::ROk(token) => Some(*token),
+                RResult::RErr(_) => None,
+            },
+        );
         match answer {
-            RResult::ROk(token) => Ok(Arc::new(Live::new(self.clone(), token, owner, generation))),
+            RResult::ROk(token) => Ok(Arc::new(Live::new(self.clone(), token))),
             RResult::RErr(e) => {
                 let e = crate::calls::Failure::from_bytes(&e);
                 Err(Why::InitFailed { code: e.code, message: e.message })
             }
         }
+    }
+
+    /// A generation of this mapping did not end cleanly: the next one gets a mapping of its own.
+    pub(crate) fn mark_dirty(&self) {
+        self.dirty.store(true, Ordering::Release);
+    }
+    pub(crate) fn dirty(&self) -> bool {
+        self.dirty.load(Ordering::Acquire)
+    }
+
+    /// Tells the breadcrumb page whose code these addresses are.
+    pub(crate) fn note_ranges(&self, owner: u64) {
+        crate::breadcrumb::note_library(owner, self.root.activate() as usize);
     }
 
     pub(super) fn root(&self) -> RootRef {
@@ -97,10 +133,17 @@ fn open_header(copy: &Path) -> Result<AbiHeaderRef, Why> {
     };
     #[cfg(windows)]
     let opened = {
-        use libloading::os::windows::{LOAD_LIBRARY_SEARCH_DEFAULT_DIRS, LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR, Library};
+        use libloading::os::windows::{
+            LOAD_LIBRARY_SEARCH_DEFAULT_DIRS, LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR, Library,
+        };
         // SAFETY: (SAFETY.md 4, 5) as above; the full path, or an already loaded module with the
         // same base name would be answered.
-        unsafe { Library::load_with_flags(copy, LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | LOAD_LIBRARY_SEARCH_DEFAULT_DIRS) }
+        unsafe {
+            Library::load_with_flags(
+                copy,
+                LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | LOAD_LIBRARY_SEARCH_DEFAULT_DIRS,
+            )
+        }
     };
     let library = opened.map_err(|e| Why::Open { detail: first_line(&full(&e)) })?;
     // SAFETY: (SAFETY.md 1) the symbol's type is frozen; the manifest said who made it.

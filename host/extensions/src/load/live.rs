@@ -3,16 +3,16 @@
 use super::{event_state::EventState, library::Library};
 use crate::{
     calls::Failure,
-    generation::{Body, Cancel, ShutdownReport},
+    generation::{Body, Cancel, Generation, ShutdownReport},
 };
 use atomic_plugin_api::abi::{
     abi_stable::{
         StableAbi,
         std_types::{ROption, RResult, RSlice, RStr},
     },
-    entry::MAIN_HANDLER,
     frozen::{
-        Answer, CANCEL_SIGNAL, EventsV1Ref, FLAG_INLINE, Instance, InterfaceTable, RepliesV1Ref, Reply, RootRef, ServicesV1Ref, either_way,
+        Answer, CANCEL_SIGNAL, EventsV1Ref, FLAG_INLINE, Instance, InterfaceTable, RepliesV1Ref, Reply,
+        RootRef, ServicesV1Ref, either_way,
     },
 };
 use std::{
@@ -33,8 +33,6 @@ pub(crate) enum Started {
 pub(crate) struct Live {
     library: Arc<Library>,
     token: Instance,
-    pub(crate) owner: u64,
-    pub(crate) generation: u64,
     events: OnceLock<Option<EventsV1Ref>>,
     services: OnceLock<Option<ServicesV1Ref>>,
 }
@@ -56,14 +54,21 @@ pub(super) fn reply(outcome: Outcome) -> Reply {
 /// Asks a root for a table and checks its layout, once per layout.
 pub(super) fn query<T: InterfaceTable + StableAbi>(root: RootRef, token: Instance) -> Option<T> {
     static CHECKED: Mutex<Option<HashSet<(usize, &'static str)>>> = Mutex::new(None);
-    let ROption::RSome(interface) = (root.query())(token, RStr::from_str(T::NAME), T::VERSION) else { return None };
+    let ROption::RSome(interface) = (root.query())(token, RStr::from_str(T::NAME), T::VERSION) else {
+        return None;
+    };
     // Layouts are statics of libraries that are never unloaded: an address names one for ever.
     let key = (std::ptr::from_ref(interface.layout) as usize, T::NAME);
     let mut checked = CHECKED.lock().unwrap_or_else(PoisonError::into_inner);
     let checked = checked.get_or_insert_default();
     if !checked.contains(&key) {
         if let Err(e) = either_way(<T as StableAbi>::LAYOUT, interface.layout) {
-            tracing::warn!("table {}.v{} of an extension has another layout: {}", T::NAME, T::VERSION, e.lines().next().unwrap_or(""));
+            tracing::warn!(
+                "table {}.v{} of an extension has another layout: {}",
+                T::NAME,
+                T::VERSION,
+                e.lines().next().unwrap_or("")
+            );
             return None;
         }
         checked.insert(key);
@@ -77,8 +82,13 @@ fn no_table(name: &str) -> Failure {
 }
 
 impl Live {
-    pub(super) fn new(library: Arc<Library>, token: Instance, owner: u64, generation: u64) -> Self {
-        Live { library, token, owner, generation, events: OnceLock::new(), services: OnceLock::new() }
+    pub(super) fn new(library: Arc<Library>, token: Instance) -> Self {
+        Live { library, token, events: OnceLock::new(), services: OnceLock::new() }
+    }
+    /// The live instance behind a generation.
+    pub(crate) fn of(generation: &Generation) -> Option<Arc<Live>> {
+        let body: Arc<dyn std::any::Any + Send + Sync> = generation.body()?.clone();
+        body.downcast().ok()
     }
     pub(crate) fn library(&self) -> &Arc<Library> {
         &self.library
@@ -90,7 +100,8 @@ impl Live {
     /// Starts an asynchronous handler. `inline`: its first poll is on this thread.
     pub(crate) fn start(&self, handler: u64, call: u64, event: &Arc<EventState>, inline: bool) -> Started {
         let Some(t) = self.events() else { return Started::Done(Err(no_table("events.v1"))) };
-        let answer: Answer = (t.on_event())(self.token, handler, call, event.handle(), if inline { FLAG_INLINE } else { 0 });
+        let answer: Answer =
+            (t.on_event())(self.token, handler, call, event.handle(), if inline { FLAG_INLINE } else { 0 });
         match answer {
             ROption::RSome(r) => Started::Done(outcome(r)),
             ROption::RNone => Started::Pending,
@@ -103,12 +114,9 @@ impl Live {
             None => Err(no_table("events.v1")),
         }
     }
-    /// The program of `main.v1`.
-    pub(crate) fn start_main(&self, call: u64, event: &Arc<EventState>) -> Started {
-        match (self.library.root().query())(self.token, RStr::from_str("main"), 1) {
-            ROption::RSome(_) => self.start(MAIN_HANDLER, call, event, false),
-            ROption::RNone => Started::Done(Err(Failure::new("no_main", "this extension has no program of its own (`pi.main`)"))),
-        }
+    /// Whether it offers `main.v1`, a program of its own.
+    pub(crate) fn has_main(&self) -> bool {
+        matches!((self.library.root().query())(self.token, RStr::from_str("main"), 1), ROption::RSome(_))
     }
     /// One operation of a service it provides, on this thread.
     pub(crate) fn service(&self, service: u64, op: &str, body: &[u8]) -> Reply {
@@ -139,8 +147,15 @@ impl Body for Live {
         let ms = u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX);
         let bytes = (self.library.root().shutdown())(self.token, ms);
         match serde_json::from_slice::<Wire>(&bytes) {
-            Ok(w) => ShutdownReport { clean: w.clean, threads_left: w.threads, tasks_left: w.tasks, note: w.note },
-            Err(e) => ShutdownReport { clean: false, threads_left: 0, tasks_left: 0, note: Some(format!("unreadable report: {e}")) },
+            Ok(w) => {
+                ShutdownReport { clean: w.clean, threads_left: w.threads, tasks_left: w.tasks, note: w.note }
+            }
+            Err(e) => ShutdownReport {
+                clean: false,
+                threads_left: 0,
+                tasks_left: 0,
+                note: Some(format!("unreadable report: {e}")),
+            },
         }
     }
     fn drop_instance(&self) {

@@ -13,3 +13,6 @@ pub(crate) use event_state::EventState;
 pub(crate) use library::Library;
 pub(crate) use live::{Live, Started};
 pub(crate) use rows::{LocalRow, local_row};
+
+/// The handler index that means "the program of `main.v1`".
+pub(crate) const MAIN_HANDLER: u64 = atomic_plugin_api::abi::entry::MAIN_HANDLER;

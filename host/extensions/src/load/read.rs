@@ -16,7 +16,8 @@ use std::path::Path;
 pub fn read_manifest(bytes: &[u8]) -> Result<Manifest, Why> {
     let bytes = thin(bytes)?;
     let file = object::File::parse(bytes).map_err(|e| Why::NotALibrary { detail: e.to_string() })?;
-    let section = manifest::SECTIONS.iter().find_map(|name| file.section_by_name(name)).ok_or(Why::NotAnExtension)?;
+    let section =
+        manifest::SECTIONS.iter().find_map(|name| file.section_by_name(name)).ok_or(Why::NotAnExtension)?;
     let data = section.data().map_err(|e| Why::BadManifest { detail: e.to_string() })?;
     manifest::decode(data).map_err(|e| Why::BadManifest { detail: e.to_string() })
 }
@@ -24,18 +25,24 @@ pub fn read_manifest(bytes: &[u8]) -> Result<Manifest, Why> {
 /// The part of a universal Mach-O file that is this machine's.
 fn thin(bytes: &[u8]) -> Result<&[u8], Why> {
     let bad = |e: object::Error| Why::NotALibrary { detail: e.to_string() };
-    let wanted = if cfg!(target_arch = "aarch64") { object::Architecture::Aarch64 } else { object::Architecture::X86_64 };
+    let wanted = if cfg!(target_arch = "aarch64") {
+        object::Architecture::Aarch64
+    } else {
+        object::Architecture::X86_64
+    };
     fn pick<'a, A: FatArch>(arches: &[A], wanted: object::Architecture, bytes: &'a [u8]) -> Option<&'a [u8]> {
         arches.iter().find(|a| a.architecture() == wanted)?.data(bytes).ok()
     }
     match object::FileKind::parse(bytes) {
         Ok(object::FileKind::MachOFat32) => {
             let fat = MachOFatFile32::parse(bytes).map_err(bad)?;
-            pick(fat.arches(), wanted, bytes).ok_or_else(|| Why::NotALibrary { detail: "no part for this architecture".into() })
+            pick(fat.arches(), wanted, bytes)
+                .ok_or_else(|| Why::NotALibrary { detail: "no part for this architecture".into() })
         }
         Ok(object::FileKind::MachOFat64) => {
             let fat = MachOFatFile64::parse(bytes).map_err(bad)?;
-            pick(fat.arches(), wanted, bytes).ok_or_else(|| Why::NotALibrary { detail: "no part for this architecture".into() })
+            pick(fat.arches(), wanted, bytes)
+                .ok_or_else(|| Why::NotALibrary { detail: "no part for this architecture".into() })
         }
         _ => Ok(bytes),
     }
@@ -52,8 +59,10 @@ pub fn judge(m: &Manifest) -> Result<(), Why> {
     if m.panic != "unwind" {
         return Err(Why::PanicAbort);
     }
-    let api = semver::Version::parse(&m.api_version).map_err(|e| Why::BadManifest { detail: format!("apiVersion: {e}") })?;
-    let host = semver::Version::parse(manifest::API_VERSION).map_err(|e| Why::BadManifest { detail: e.to_string() })?;
+    let api = semver::Version::parse(&m.api_version)
+        .map_err(|e| Why::BadManifest { detail: format!("apiVersion: {e}") })?;
+    let host = semver::Version::parse(manifest::API_VERSION)
+        .map_err(|e| Why::BadManifest { detail: e.to_string() })?;
     if api.major > host.major {
         return Err(Why::ApiTooNew { built_for: m.api_version.clone(), host: manifest::API_VERSION.into() });
     }
@@ -81,7 +90,11 @@ pub fn remarks(m: &Manifest) -> Vec<String> {
         notes.push(format!("built with api {}, this host has {}: compatible, operations missing on one side answer \"unsupported\"", m.api_version, manifest::API_VERSION));
     }
     if m.layout != manifest::LAYOUT {
-        notes.push(format!("layout fingerprint {} differs from the host's {}; the tables are checked when it loads", m.layout, manifest::LAYOUT));
+        notes.push(format!(
+            "layout fingerprint {} differs from the host's {}; the tables are checked when it loads",
+            m.layout,
+            manifest::LAYOUT
+        ));
     }
     if m.rustc != manifest::RUSTC {
         notes.push(format!("built by {}, the host by {}", m.rustc, manifest::RUSTC));
@@ -104,7 +117,8 @@ pub struct Inspection {
 /// A card: what, which file, why, what to do. The manifest of a refused but readable extension
 /// is lost; its reason names what matters.
 pub fn inspect(path: &Path) -> Result<Inspection, Refusal> {
-    let bytes = std::fs::read(path).map_err(|e| Refusal::new(path, Why::Unreadable { detail: e.to_string() }))?;
+    let bytes =
+        std::fs::read(path).map_err(|e| Refusal::new(path, Why::Unreadable { detail: e.to_string() }))?;
     let manifest = read_manifest(&bytes).map_err(|why| Refusal::new(path, why))?;
     judge(&manifest).map_err(|why| Refusal::new(path, why).named(&manifest))?;
     let notes = remarks(&manifest);

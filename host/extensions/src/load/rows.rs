@@ -30,15 +30,16 @@ impl LocalRow {
         if let Some(l) = self.live.get() {
             return Some(l);
         }
-        let body: Arc<dyn std::any::Any + Send + Sync> = self.generation.body()?.clone();
-        let live = body.downcast::<Live>().ok()?;
+        let live = Live::of(&self.generation)?;
         Some(self.live.get_or_init(|| live))
     }
     pub(crate) fn call(&self, op: &str, body: &[u8]) -> Reply {
         let number = self.generation.number();
-        let Some(_inside) = self.generation.cell().enter(number) else { return reply(Err(retired(self.generation.name()))) };
+        let Some(_inside) = self.generation.cell().enter(number) else {
+            return reply(Err(retired(self.generation.name())));
+        };
         let Some(live) = self.live() else { return reply(Err(retired(self.generation.name()))) };
-        let frame = crate::breadcrumb::push(self.generation.owner(), crate::breadcrumb::KIND_TABLE, 0);
+        let frame = crate::breadcrumb::push(self.generation.owner(), crate::breadcrumb::kind::SERVICE);
         let answer = live.service(self.service, op, body);
         crate::breadcrumb::pop(frame);
         answer

@@ -15,8 +15,8 @@ use atomic_plugin_api::abi::{
         std_types::{ROption, RResult, RSlice, RStr, RVec},
     },
     frozen::{
-        Answer, AnswersV1, AnswersV1Ref, Caller, CrumbsV1, CrumbsV1Ref, HostApi, HostApiRef, Instance, Interface, InterfaceTable, Reply,
-        RepliesV1Ref, RootRef, RowHandle, TablesV1, TablesV1Ref,
+        Answer, AnswersV1, AnswersV1Ref, Caller, CrumbsV1, CrumbsV1Ref, HostApi, HostApiRef, Instance,
+        Interface, InterfaceTable, RepliesV1Ref, Reply, RootRef, RowHandle, TablesV1, TablesV1Ref,
     },
 };
 use std::{
@@ -33,7 +33,8 @@ static HOST: &WithMetadata<HostApi> = &WithMetadata::new(HostApi {
     later,
 });
 static ANSWERS: &WithMetadata<AnswersV1> = &WithMetadata::new(AnswersV1 { complete, cancel });
-static CRUMBS: &WithMetadata<CrumbsV1> = &WithMetadata::new(CrumbsV1 { thread_start, thread_stop, push, pop });
+static CRUMBS: &WithMetadata<CrumbsV1> =
+    &WithMetadata::new(CrumbsV1 { thread_start, thread_stop, push, pop });
 static TABLES: &WithMetadata<TablesV1> = &WithMetadata::new(TablesV1 { lookup });
 
 #[cfg(feature = "newer")]
@@ -58,14 +59,27 @@ pub(crate) fn from_caller(c: Caller) -> calls::Caller {
 }
 
 extern "C" fn call(caller: Caller, op: RStr<'_>, body: RSlice<'_, u8>, _flags: u64) -> Reply {
-    contained(|| reply(calls::call(from_caller(caller), op.as_str(), body.as_slice())), || reply(Err(internal())))
+    contained(
+        || reply(calls::call(from_caller(caller), op.as_str(), body.as_slice())),
+        || reply(Err(internal())),
+    )
 }
 
-extern "C" fn request(caller: Caller, instance: Instance, ticket: u64, op: RStr<'_>, body: RSlice<'_, u8>, _flags: u64) -> Answer {
+extern "C" fn request(
+    caller: Caller,
+    instance: Instance,
+    ticket: u64,
+    op: RStr<'_>,
+    body: RSlice<'_, u8>,
+    _flags: u64,
+) -> Answer {
     contained(
         || {
             let Some(to) = reply_to(caller, instance) else {
-                return ROption::RSome(reply(Err(Failure::new("unsupported", "this instance takes no replies"))));
+                return ROption::RSome(reply(Err(Failure::new(
+                    "unsupported",
+                    "this instance takes no replies",
+                ))));
             };
             let done = move |outcome| to.complete(ticket, outcome);
             match calls::request(from_caller(caller), ticket, op.as_str(), body.as_slice().to_vec(), done) {
@@ -87,7 +101,10 @@ extern "C" fn host_query(_caller: Caller, id: RStr<'_>, version: u32) -> ROption
 }
 
 extern "C" fn complete(caller: Caller, answer: Reply) {
-    contained(|| calls::answers::complete(caller.generation, caller.call, super::live::outcome(answer)), || ());
+    contained(
+        || calls::answers::complete(caller.generation, caller.call, super::live::outcome(answer)),
+        || (),
+    );
 }
 
 extern "C" fn cancel(caller: Caller, ticket: u64) {
@@ -95,19 +112,27 @@ extern "C" fn cancel(caller: Caller, ticket: u64) {
 }
 
 extern "C" fn thread_start(caller: Caller) {
-    contained(|| breadcrumb::thread_started(caller.owner), || ());
+    contained(|| breadcrumb::thread_start(caller.owner), || ());
 }
 extern "C" fn thread_stop(_caller: Caller) {
-    contained(breadcrumb::thread_stopped, || ());
+    contained(breadcrumb::thread_stop, || ());
 }
 extern "C" fn push(caller: Caller, kind: u64) -> u64 {
-    breadcrumb::push(caller.owner, kind, caller.call)
+    breadcrumb::push(
+        caller.owner,
+        u16::try_from(kind).ok().filter(|k| *k != 0).unwrap_or(breadcrumb::kind::TASK),
+    )
 }
 extern "C" fn pop(frame: u64) {
     breadcrumb::pop(frame);
 }
 
-extern "C" fn lookup(caller: Caller, key: RStr<'_>, major: u32, scope: RStr<'_>) -> RResult<RowHandle, RVec<u8>> {
+extern "C" fn lookup(
+    caller: Caller,
+    key: RStr<'_>,
+    major: u32,
+    scope: RStr<'_>,
+) -> RResult<RowHandle, RVec<u8>> {
     let found = contained(
         || calls::tables::lookup(from_caller(caller), key.as_str(), major, scope.as_str()),
         || Err(internal()),
@@ -156,7 +181,12 @@ pub(super) fn dropped(token: Instance) {
 
 fn reply_to(caller: Caller, token: Instance) -> Option<ReplyTo> {
     let at = token.ptr as usize;
-    let (known, root) = roots(|r| (r.replies.get(&at).copied(), r.by_token.get(&at).or_else(|| r.activating.get(&caller.generation)).copied()));
+    let (known, root) = roots(|r| {
+        (
+            r.replies.get(&at).copied(),
+            r.by_token.get(&at).or_else(|| r.activating.get(&caller.generation)).copied(),
+        )
+    });
     if let Some(table) = known {
         return Some(ReplyTo { token, table });
     }
