@@ -1,1 +1,3 @@
 //! atomic-tests
+
+pub mod model_server;

@@ -1,1 +1,3 @@
 //! all
+
+mod model_server;
