@@ -1,1 +1,3 @@
-//! all
+//! The one integration binary: a file a story.
+
+mod tidy;
