@@ -1,5 +1,7 @@
 //! atomic-extensions
 
 pub mod breadcrumb;
+pub mod copies;
+pub mod filecheck;
 pub mod generation;
 pub mod graveyard;
