@@ -3,6 +3,7 @@
 
 use crate::{
     calls::{self, Bus, Failure},
+    copies::Copies,
     generation::{Generation, RetirePlan},
     graveyard::{Budget, Graveyard},
     load::{Library, Live},
@@ -146,6 +147,7 @@ pub struct Extensions {
     flag_values: Mutex<BTreeMap<String, Value>>,
     bus: Bus,
     statuses: Statuses,
+    pub(crate) copies: Copies,
     pub(crate) graveyard: Arc<Graveyard>,
     /// One replacement at a time.
     pub(crate) replacing: tokio::sync::Mutex<()>,
@@ -162,6 +164,7 @@ impl Extensions {
         let host = Arc::new_cyclic(|me| Extensions {
             me: me.clone(),
             bus: Bus::start(me.clone(), &runtime),
+            copies: Copies::open(&config.home),
             config,
             runtime,
             slots: Mutex::default(),

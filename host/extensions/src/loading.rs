@@ -5,7 +5,7 @@ use crate::{
     breadcrumb, calls,
     generation::{self, Body, Generation, activate_on_thread},
     host::{Extensions, LoadReport, Scope, Slot, lock},
-    load::{Library, Live, read},
+    load::{Library, Live},
     refusal::{Refusal, Why},
     registry::Registered,
 };
@@ -53,7 +53,7 @@ fn open(p: &Prepared, owner: u64) -> Result<Arc<Library>, Why> {
     if let Some(library) = clean {
         return Ok(library);
     }
-    let copy = if mappings == 0 { p.copy.clone() } else { crate::copies::another(&p.copy, mappings)? };
+    let copy = if mappings == 0 { p.copy.clone() } else { another_copy(&p.copy, &p.sha256, mappings)? };
     let frame = breadcrumb::push(owner, breadcrumb::kind::LOAD);
     let opened = Library::open(&copy, p.manifest.clone(), p.sha256.clone());
     breadcrumb::pop(frame);
@@ -148,14 +148,18 @@ impl Extensions {
     }
 }
 
-/// Reads and judges the bytes of a file.
-pub(crate) fn judged(path: &Path, bytes: &[u8]) -> Result<Manifest, Refusal> {
-    let manifest = read::read_manifest(bytes).map_err(|why| Refusal::new(path, why))?;
-    read::judge(&manifest).map_err(|why| Refusal::new(path, why).named(&manifest))?;
-    Ok(manifest)
-}
-impl Extensions {
-    pub(crate) async fn scan(&self) -> Scan {
-        Scan::default()
-    }
+/// The same bytes under another name, for content whose last mapping may not be used again:
+/// the loader answers a known path with the old mapping.
+fn another_copy(copy: &Path, sha256: &str, mapping: usize) -> Result<PathBuf, Why> {
+    let failed = |e: std::io::Error| Why::Copy { code: "extension::copy_failed", detail: e.to_string() };
+    let (Some(name), Some(cache)) = (copy.file_name(), copy.parent().and_then(Path::parent)) else {
+        return Err(failed(std::io::ErrorKind::InvalidInput.into()));
+    };
+    let folder = cache.join(format!("{sha256}-{mapping}"));
+    std::fs::create_dir_all(&folder).map_err(failed)?;
+    let temporary = tempfile::Builder::new().prefix(".tmp").tempfile_in(&folder).map_err(failed)?;
+    std::fs::copy(copy, temporary.path()).map_err(failed)?;
+    let other = folder.join(name);
+    temporary.persist(&other).map_err(|e| failed(e.error))?;
+    Ok(other)
 }

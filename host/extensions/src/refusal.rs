@@ -38,6 +38,8 @@ pub enum Why {
     InitTimeout { limit_ms: u64 },
     /// `extension::unsafe_place`
     UnsafePlace { detail: String },
+    /// `extension::too_big`, `extension::changed`, `extension::copy_failed`
+    Copy { code: &'static str, detail: String },
     /// `extension::bad_folder`
     BadFolder { detail: String },
     /// `extension::same_id`
@@ -61,6 +63,7 @@ impl Why {
             Why::InitFailed { .. } => "extension::init_failed",
             Why::InitTimeout { .. } => "extension::init_timeout",
             Why::UnsafePlace { .. } => "extension::unsafe_place",
+            Why::Copy { code, .. } => code,
             Why::BadFolder { .. } => "extension::bad_folder",
             Why::SameId { .. } => "extension::same_id",
         }
@@ -100,6 +103,7 @@ impl Why {
                 format!("its activate did not return within {limit_ms} ms and was given up")
             }
             Why::UnsafePlace { detail } => format!("other users could replace it: {detail}"),
+            Why::Copy { detail, .. } => format!("no private copy could be made: {detail}"),
             Why::BadFolder { detail } => format!("the folder is no extension: {detail}"),
             Why::SameId { id, winner } => format!("the id {id:?} is already taken by {}", winner.display()),
         }
@@ -123,6 +127,7 @@ impl Why {
             Why::InitFailed { .. } => "fix the cause it names, then `/reload`; the others are not affected".into(),
             Why::InitTimeout { .. } => "move slow work from `activate` to `session_start`, or raise extensions.initTimeoutMs".into(),
             Why::UnsafePlace { .. } => "`chmod go-w` the path it names, or move the extension".into(),
+            Why::Copy { .. } => "check the free space and the permissions of $ATOMIC_HOME/cache, then start again".into(),
             Why::BadFolder { .. } => "put exactly one library into it, or an extension.json that names one inside the folder".into(),
             Why::SameId { .. } => "remove one of the two files, or rename one crate".into(),
         }
@@ -170,3 +175,27 @@ impl fmt::Display for Refusal {
 }
 
 impl std::error::Error for Refusal {}
+
+impl From<crate::filecheck::Refusal> for Why {
+    fn from(e: crate::filecheck::Refusal) -> Self {
+        use crate::filecheck::Refusal as File;
+        match e {
+            File::WritableByOthers { place, why, .. } => {
+                Why::UnsafePlace { detail: format!("{}: {why}", place.display()) }
+            }
+            File::NotAFile { .. } => Why::NotALibrary { detail: "not a regular file".into() },
+            File::Unreadable { source, .. } => Why::Unreadable { detail: source.to_string() },
+        }
+    }
+}
+
+impl From<crate::copies::CopyError> for Why {
+    fn from(e: crate::copies::CopyError) -> Self {
+        match e {
+            crate::copies::CopyError::Unreadable { source, .. } => {
+                Why::Unreadable { detail: source.to_string() }
+            }
+            other => Why::Copy { code: other.code(), detail: other.to_string() },
+        }
+    }
+}
