@@ -1,0 +1,5 @@
+use crate::refusal::Why;
+use std::path::*;
+pub(crate) fn another(_: &Path, _: usize) -> Result<PathBuf, Why> {
+    Err(Why::NotAnExtension)
+}
