@@ -80,8 +80,8 @@ impl Core {
             Op::SetModel { provider, model } => self.set_model(&provider, &model, reply),
             Op::SetThinkingLevel { level } => self.set_thinking(level, reply),
             Op::SetActiveTools { names } => {
+                self.refresh_tools();
                 let mut state = self.state();
-                state.tools.refresh(&*self.hooks);
                 state.tools.set_active(&names);
                 self.show_tools(&state);
                 drop(state);

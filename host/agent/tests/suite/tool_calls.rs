@@ -307,7 +307,13 @@ async fn a_tool_that_appears_is_active_and_one_that_guarded_a_built_in_takes_it_
     let names: Vec<String> = rig.model.request(2).tools.iter().map(|t| t.name.clone()).collect();
     assert_eq!(names, ["read"]);
 
-    // And the user can take it back.
+    // And it is back with its guard, or when the user asks for it.
+    *rig.log.extra_tools.lock().unwrap() = vec![Arc::new(bash().of_extension())];
+    rig.handle.request(Op::Reload { names: vec![], now: false, origin: None }).await.unwrap();
+    assert_eq!(active(&rig), ["read", "bash"]);
+    rig.log.extra_tools.lock().unwrap().clear();
+    rig.handle.request(Op::Reload { names: vec![], now: false, origin: None }).await.unwrap();
+    assert_eq!(active(&rig), ["read"]);
     rig.handle.request(Op::SetActiveTools { names: vec!["bash".into(), "nope".into()] }).await.unwrap();
     assert_eq!(active(&rig), ["bash"]);
 }
