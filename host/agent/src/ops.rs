@@ -170,14 +170,8 @@ impl Core {
             core.refresh_tools();
             match outcome {
                 Some(Ok(())) => reply.ok(json!({"disposition": "handled"})),
-                Some(Err(error)) => {
-                    core.handle.emit(Event::ExtensionError {
-                        extension_path: format!("command:{name}"),
-                        event: "command".into(),
-                        error: error.clone(),
-                    });
-                    reply.ok(json!({"disposition": "handled", "error": error}));
-                }
+                // The hooks have made a diagnostic of it; whoever asked is told as well.
+                Some(Err(error)) => reply.ok(json!({"disposition": "handled", "error": error})),
                 None => reply.err("unknown_command", format!("There is no command /{name} any more.")),
             }
         });
