@@ -128,6 +128,7 @@ pub(crate) async fn run(core: &Arc<Core>, job: RunJob) {
     let closing = CancellationToken::new();
     core.state().closing = closing.clone();
 
+    let somebody_waits = reply.wanted();
     let mut reply = Some(reply);
     let mut answer = |answer: Result<Value, OpError>| {
         if let Some(reply) = reply.take() {
@@ -147,7 +148,9 @@ pub(crate) async fn run(core: &Arc<Core>, job: RunJob) {
     };
     let Some(start) = start else { return };
     let Some(model) = core.state().model.clone() else {
-        core.notify("error", NO_MODEL);
+        if !somebody_waits {
+            core.notify("error", NO_MODEL);
+        }
         answer(Err(OpError::new("no_model", NO_MODEL)));
         leave(core, id, true).await;
         return;

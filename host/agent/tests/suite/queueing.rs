@@ -6,7 +6,11 @@ use atomic_agent::{
     hooks::StreamingBehavior,
     message::{Message, MessageContent},
     op::{DeliverAs, Op, OutgoingMessage, SendOptions},
+    tool::ToolOutput,
 };
+use serde_json::json;
+use std::sync::Arc;
+use tokio::sync::Notify;
 
 fn note(text: &str, options: SendOptions) -> Op {
     let content = MessageContent::Text(text.into());
@@ -53,15 +57,24 @@ async fn a_prompt_during_a_run_needs_to_say_where_it_goes() {
 
 #[tokio::test]
 async fn a_follow_up_comes_when_the_run_would_stop_one_at_a_time() {
-    let steps =
-        [Step::Calls(vec![call("a", "echo 1")]), Step::Text("one"), Step::Text("two"), Step::Text("three")];
-    let mut rig = build(steps).start().await;
+    let go = Arc::new(Notify::new());
+    let wait = go.clone();
+    let tool = Fake::new("waits", "x", move |_| {
+        let wait = wait.clone();
+        async move {
+            wait.notified().await;
+            Ok(ToolOutput::text("ok"))
+        }
+    });
+    let calls = Step::Calls(vec![("a", "waits", json!({"x": ""}))]);
+    let steps = [calls, Step::Text("one"), Step::Text("two"), Step::Text("three")];
+    let mut rig = build(steps).tool(tool).start().await;
     rig.prompt("go").await.unwrap();
-    rig.until(|e| matches!(e, Event::MessageStart { message } if message.role() == "user")).await;
     for text in ["then", "and then"] {
         let place = Some(StreamingBehavior::FollowUp);
         assert_eq!(rig.prompt_as(text, place).await.unwrap(), "queued");
     }
+    go.notify_one();
     rig.idle().await;
     assert_eq!(texts(&rig, 2).last().unwrap(), "then");
     assert_eq!(texts(&rig, 3).last().unwrap(), "and then");
