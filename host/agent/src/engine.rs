@@ -1,6 +1,6 @@
 //! An engine: one session at a time, ops in, events out.
 //!
-//! Two parties share a [`Core`]. The *session thread* does what is serial (starts, runs,
+//! Two parties share a `Core`. The *session thread* does what is serial (starts, runs,
 //! replacements, the end) and is the only one that calls hooks of a run. The *op loop* takes
 //! ops while that goes on, changes state under short locks and answers at once; so an abort
 //! never waits for an extension.
