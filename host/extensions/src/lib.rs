@@ -1,1 +1,4 @@
 //! atomic-extensions
+
+pub mod generation;
+pub mod graveyard;
