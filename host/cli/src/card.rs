@@ -19,6 +19,13 @@ impl Card {
     pub fn new(code: impl Into<String>, what: impl Into<String>) -> Self {
         Card { code: code.into(), what: what.into(), file: None, why: None, help: None }
     }
+    /// From a text whose first line is what happened, and whose others say what to do.
+    pub fn told(code: &str, text: &str) -> Self {
+        let (what, rest) = text.split_once('\n').unwrap_or((text, ""));
+        let rest: Vec<&str> = rest.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
+        let card = Card::new(code, what);
+        if rest.is_empty() { card } else { card.help(rest.join("\n")) }
+    }
     pub fn file(mut self, file: impl Into<PathBuf>) -> Self {
         self.file = Some(file.into());
         self

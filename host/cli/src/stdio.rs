@@ -11,6 +11,8 @@ use std::{
 pub struct Stdio {
     pub out: File,
     pub err: File,
+    /// `out` is a terminal.
+    pub screen: bool,
 }
 
 /// Where file descriptor 1 points afterwards.
@@ -18,6 +20,13 @@ pub enum Elsewhere<'a> {
     Stderr,
     /// Interactive: both 1 and 2, since the screen is no place for either.
     Log(&'a Path),
+}
+
+/// What a command has to say; a reader that has gone is no error. Answers the exit code.
+pub fn say(text: &str) -> u8 {
+    let mut out = io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    0
 }
 
 pub fn stdin_is_terminal() -> bool {
@@ -44,7 +53,7 @@ pub fn take(elsewhere: &Elsewhere<'_>) -> io::Result<Stdio> {
             rustix::stdio::dup2_stderr(log.as_fd())?;
         }
     }
-    Ok(Stdio { out, err })
+    Ok(Stdio { screen: out.is_terminal(), out, err })
 }
 
 /// Nothing is pointed elsewhere here: without `SetStdHandle`, an extension that prints is seen.
@@ -53,6 +62,7 @@ pub fn take(_: &Elsewhere<'_>) -> io::Result<Stdio> {
     use std::os::windows::io::AsHandle;
     let _ = io::stdout().flush();
     Ok(Stdio {
+        screen: stdout_is_terminal(),
         out: File::from(io::stdout().as_handle().try_clone_to_owned()?),
         err: File::from(io::stderr().as_handle().try_clone_to_owned()?),
     })
