@@ -1,4 +1,5 @@
 //! atomic-extensions
 
+pub mod breadcrumb;
 pub mod generation;
 pub mod graveyard;
