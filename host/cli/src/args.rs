@@ -91,7 +91,7 @@ pub struct RunArgs {
     pub continue_session: bool,
 
     /// Go on with this session
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub session: Option<PathBuf>,
 
     /// Where sessions are kept

@@ -151,7 +151,9 @@ mod tests {
             .why("it is built for 2.0.0, this program is 1.0.0")
             .help("atomic extension install PATH");
         let text = card.to_string();
-        for part in ["extension::api_major", "built for another api", &long, "2.0.0", "atomic extension install"] {
+        for part in
+            ["extension::api_major", "built for another api", &long, "2.0.0", "atomic extension install"]
+        {
             assert!(text.contains(part), "{part} is missing:\n{text}");
         }
     }

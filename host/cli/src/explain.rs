@@ -10,7 +10,8 @@ pub fn run(code: &str) -> Result<u8, Card> {
         None => {
             let nearest = codes().map(|c| (distance(code, c), c)).min();
             let help = nearest.map(|(_, near)| format!("the nearest is {near}")).unwrap_or_default();
-            Err(Card::new("cli::unknown_code", format!("there is nothing more to say about '{code}'")).help(help))
+            Err(Card::new("cli::unknown_code", format!("there is nothing more to say about '{code}'"))
+                .help(help))
         }
     }
 }

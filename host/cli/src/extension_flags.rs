@@ -137,7 +137,8 @@ fn unknown(name: &str, declared: &[Declared], own: &Command) -> Card {
         .map(|d| d.name.clone())
         .chain(own.get_arguments().filter_map(|a| a.get_long().map(str::to_owned)));
     let nearest = all.map(|n| (distance(name, &n), n)).min();
-    let card = Card::new("cli::unknown_flag", format!("--{name} is not a flag of atomic or of a loaded extension"));
+    let card =
+        Card::new("cli::unknown_flag", format!("--{name} is not a flag of atomic or of a loaded extension"));
     match nearest {
         Some((d, near)) if d <= 1 + name.chars().count() / 3 => card.help(format!("did you mean --{near}?")),
         _ => card.help("atomic --help-all lists the flags; a flag of an extension exists once it is loaded"),

@@ -50,7 +50,8 @@ pub async fn launch(
     face: Face,
 ) -> Result<Launched, Card> {
     let models = models(paths, args)?;
-    let mut warnings: Vec<Card> = models.problems().iter().map(|p| Card::told(p.code(), &p.to_string())).collect();
+    let mut warnings: Vec<Card> =
+        models.problems().iter().map(|p| Card::told(p.code(), &p.to_string())).collect();
 
     let trust = trust::decide(args.approve, args.no_approve, &paths.cwd, &paths.home);
     let cli = libraries(&args.extensions)?;
@@ -182,9 +183,10 @@ fn choose_model(
 ) -> Result<(Arc<dyn Model>, ThinkingLevel), Card> {
     let asked = Selection { provider: args.provider.clone(), model: args.model.clone() };
     let before = session.context();
-    let of_session = before.model.as_ref().filter(|_| {
-        asked == Selection::default() && !args.offline && args.script.is_none()
-    });
+    let of_session = before
+        .model
+        .as_ref()
+        .filter(|_| asked == Selection::default() && !args.offline && args.script.is_none());
     let (model, pattern_level) = match of_session.and_then(|(p, id)| models.get(p, id).ok()) {
         Some(model) => (model, None),
         None => {

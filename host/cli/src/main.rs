@@ -62,8 +62,8 @@ fn run() -> Result<u8, Card> {
 /// Two workers: the op loop and the stream of a model. Whatever may block has a thread of its own.
 fn on_runtime(work: impl Future<Output = Result<u8, Card>>) -> Result<u8, Card> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    let runtime = runtime
-        .map_err(|e| Card::new("cli::no_thread", "no thread can be started").why(e.to_string()))?;
+    let runtime =
+        runtime.map_err(|e| Card::new("cli::no_thread", "no thread can be started").why(e.to_string()))?;
     let result = runtime.block_on(work);
     // What still blocks a thread has had its grace.
     runtime.shutdown_timeout(Duration::from_millis(100));

@@ -59,16 +59,22 @@ impl Build {
             Card::new("extension::build", "the crate does not build")
                 .file(dir.join("Cargo.toml"))
                 .why(why)
-                .help(format!("cargo's own messages are above; try: cd {} && cargo build --lib", dir.display()))
+                .help(format!(
+                    "cargo's own messages are above; try: cd {} && cargo build --lib",
+                    dir.display()
+                ))
         };
         let status = child.wait().map_err(|e| failed(e.to_string()))?;
         if !status.success() {
             return Err(failed(format!("cargo build ended with {status}")));
         }
         if built.is_empty() {
-            return Err(Card::new("extension::no_cdylib", "the crate builds, but no shared library comes out")
-                .file(dir.join("Cargo.toml"))
-                .help("add to it:\n[lib]\ncrate-type = [\"cdylib\", \"rlib\"]"));
+            return Err(Card::new(
+                "extension::no_cdylib",
+                "the crate builds, but no shared library comes out",
+            )
+            .file(dir.join("Cargo.toml"))
+            .help("add to it:\n[lib]\ncrate-type = [\"cdylib\", \"rlib\"]"));
         }
         Ok(built)
     }

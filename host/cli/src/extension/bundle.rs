@@ -7,7 +7,10 @@ use std::path::{Path, PathBuf};
 
 pub fn run(paths: &Paths, dir: Option<&Path>) -> Result<String, Card> {
     let target = paths.bundled().ok_or_else(|| {
-        Card::new("extension::bundle", "the place of this executable is not known, so nothing can lie beside it")
+        Card::new(
+            "extension::bundle",
+            "the place of this executable is not known, so nothing can lie beside it",
+        )
     })?;
     let libraries = match dir {
         Some(dir) => in_folder(&paths.cwd.join(dir))?,
@@ -26,7 +29,8 @@ pub fn run(paths: &Paths, dir: Option<&Path>) -> Result<String, Card> {
 /// A folder of finished libraries; others than extensions are left out.
 fn in_folder(dir: &Path) -> Result<Vec<PathBuf>, Card> {
     let found = installed::scan_dir("bundled", dir);
-    let libraries: Vec<PathBuf> = found.into_iter().filter(|f| f.manifest.is_ok()).map(|f| f.library).collect();
+    let libraries: Vec<PathBuf> =
+        found.into_iter().filter(|f| f.manifest.is_ok()).map(|f| f.library).collect();
     match libraries.is_empty() {
         true => Err(Card::new("extension::bundle", "there are no extensions to lay out").file(dir)),
         false => Ok(libraries),
@@ -36,8 +40,11 @@ fn in_folder(dir: &Path) -> Result<Vec<PathBuf>, Card> {
 /// With the profile of this executable, so that a development build shares its target folder.
 fn from_source(paths: &Paths) -> Result<Vec<PathBuf>, Card> {
     let tree = paths.source_tree().ok_or_else(|| {
-        Card::new("extension::bundle", "the first-party extensions are built from Atomic's source tree, and this is not in one")
-            .help("run it from the tree, or give a folder with built libraries: atomic extension bundle DIR")
+        Card::new(
+            "extension::bundle",
+            "the first-party extensions are built from Atomic's source tree, and this is not in one",
+        )
+        .help("run it from the tree, or give a folder with built libraries: atomic extension bundle DIR")
     })?;
     let build = Build { release: !cfg!(debug_assertions), workspace: true, ..Build::default() };
     let built = build.run(&tree)?;

@@ -45,9 +45,12 @@ fn one(paths: &Paths, library: &Path) -> Result<String, Card> {
     let target = dir.join(&name);
     let replaced = before.iter().find(|f| f.entry == target);
     if let Some(other) = replaced.and_then(Found::id).filter(|other| other != id) {
-        return Err(Card::new("extension::name_clash", format!("'{id}' would replace the extension '{other}'"))
-            .file(&target)
-            .help(format!("remove that one first: atomic extension remove {other}")));
+        return Err(Card::new(
+            "extension::name_clash",
+            format!("'{id}' would replace the extension '{other}'"),
+        )
+        .file(&target)
+        .help(format!("remove that one first: atomic extension remove {other}")));
     }
     let installed = place::put(library, &dir, &name)?;
     let mut text = installed::describe(&installed, &inspection);
@@ -56,7 +59,8 @@ fn one(paths: &Paths, library: &Path) -> Result<String, Card> {
         text += &format!("Replaced {id} {}.\n", old.manifest.version);
     }
     for other in before.iter().filter(|f| f.id() == Some(id) && f.entry != target) {
-        text += &format!("Note: {} has the same name; the first in load order is used.\n", other.entry.display());
+        text +=
+            &format!("Note: {} has the same name; the first in load order is used.\n", other.entry.display());
     }
     text += &format!("Installed. In a running session: /reload {id}. A new one loads it by itself.\n");
     Ok(text)
@@ -66,9 +70,8 @@ fn one(paths: &Paths, library: &Path) -> Result<String, Card> {
 pub fn remove(paths: &Paths, name: &str) -> Result<String, Card> {
     let mut found: Vec<Found> =
         paths.user_dirs().iter().flat_map(|d| installed::scan_dir("user", d)).collect();
-    let is_named = |f: &Found| {
-        f.id() == Some(name) || f.entry.file_name().is_some_and(|n| n.to_string_lossy() == name)
-    };
+    let is_named =
+        |f: &Found| f.id() == Some(name) || f.entry.file_name().is_some_and(|n| n.to_string_lossy() == name);
     if !found.iter().any(is_named) {
         let names: Vec<_> = found.iter().filter_map(|f| f.id().map(str::to_owned)).collect();
         let card = Card::new("extension::not_installed", format!("no extension '{name}' is installed"));

@@ -77,7 +77,8 @@ pub fn list(paths: &Paths) -> (String, Vec<Card>) {
         match &f.manifest {
             Ok(i) => {
                 let m = &i.manifest;
-                let shadowed = if seen.contains(&m.name) { "  (not loaded: the name is taken above)" } else { "" };
+                let shadowed =
+                    if seen.contains(&m.name) { "  (not loaded: the name is taken above)" } else { "" };
                 let path = f.entry.display();
                 text += &format!("{:<24} {:<10} {:<8} {path}{shadowed}\n", m.name, m.version, f.scope);
                 seen.push(m.name.clone());

@@ -72,7 +72,11 @@ mod tests {
 
     #[test]
     fn the_crates_own_block_stands_in_its_sorted_place() {
-        let own = Own { name: "mine", version: "0.1.0", dependencies: vec!["serde".into(), "atomic-plugin-api".into()] };
+        let own = Own {
+            name: "mine",
+            version: "0.1.0",
+            dependencies: vec!["serde".into(), "atomic-plugin-api".into()],
+        };
         let lock = with(&[own]);
         let names: Vec<String> = versions(&lock).into_iter().map(|(n, _)| n).collect();
         assert!(names.is_sorted(), "{names:?}");

@@ -36,7 +36,9 @@ pub async fn command(paths: &Paths, command: ExtensionCommand, run_args: &RunArg
         ExtensionCommand::Remove { name } => install::remove(paths, &name)?,
         ExtensionCommand::New { name, path } => new::run(paths, &name, path.as_deref())?,
         ExtensionCommand::Bundle { dir } => bundle::run(paths, dir.as_deref())?,
-        ExtensionCommand::Run { id, args } => return run::run(paths, &id, args, run_args.no_extensions).await,
+        ExtensionCommand::Run { id, args } => {
+            return run::run(paths, &id, args, run_args.no_extensions).await;
+        }
     };
     Ok(stdio::say(&sanitize::text(&text)))
 }

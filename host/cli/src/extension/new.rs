@@ -41,8 +41,12 @@ fn check_name(name: &str) -> Result<(), Card> {
             "use lower-case letters, digits, - and _, beginning with a letter, at most 64 of them",
         );
     }
-    if lock::is_taken(name) || matches!(name, "std" | "core" | "alloc" | "test" | "self" | "crate" | "super") {
-        return refuse(format!("'{name}' is the name of a crate that extensions depend on"), "choose another name");
+    if lock::is_taken(name) || matches!(name, "std" | "core" | "alloc" | "test" | "self" | "crate" | "super")
+    {
+        return refuse(
+            format!("'{name}' is the name of a crate that extensions depend on"),
+            "choose another name",
+        );
     }
     Ok(())
 }
@@ -62,7 +66,8 @@ pub fn write(dir: &Path, name: &str, api: &Path) -> Result<(), Card> {
         version: VERSION,
         dependencies: DEPENDENCIES.iter().map(|d| (*d).to_owned()).collect(),
     };
-    let fill = |template: &str| template.replace("{{name}}", name).replace("{{crate}}", &name.replace('-', "_"));
+    let fill =
+        |template: &str| template.replace("{{name}}", name).replace("{{crate}}", &name.replace('-', "_"));
     let files: [(PathBuf, String); 5] = [
         (dir.join("Cargo.toml"), manifest(name, api)),
         (dir.join("Cargo.lock"), lock::with(&[own])),

@@ -7,6 +7,7 @@ use super::{
 use crate::{card::Card, launch::Launched, stdio::Stdio};
 use atomic_agent::event::Event;
 use serde::Serialize;
+use serde_json::Value;
 use std::io::Write;
 
 pub async fn run(mut launched: Launched, stdio: &mut Stdio) -> Result<u8, Card> {
@@ -36,7 +37,32 @@ impl<W: Write> Lines<W> {
 
 impl<W: Write> Output for Lines<W> {
     fn event(&mut self, event: &Event) -> bool {
-        !is_public(event) || self.write(event)
+        if !is_public(event) {
+            return true;
+        }
+        match serde_json::to_value(event) {
+            Ok(mut value) => {
+                name_roles(&mut value);
+                self.write(&value)
+            }
+            Err(_) => true,
+        }
+    }
+}
+
+/// `turn_end` holds its messages by kind; on the stream a message says its role.
+fn name_roles(value: &mut Value) {
+    if value["type"] != "turn_end" {
+        return;
+    }
+    let with_role = |message: &mut Value, role: &str| {
+        if let Some(fields) = message.as_object_mut() {
+            fields.entry("role").or_insert_with(|| role.into());
+        }
+    };
+    with_role(&mut value["message"], "assistant");
+    for result in value["toolResults"].as_array_mut().into_iter().flatten() {
+        with_role(result, "toolResult");
     }
 }
 

@@ -33,6 +33,11 @@ fn choose(args: &RunArgs, stdin_is_terminal: bool) -> Chosen {
     }
 }
 
+/// For a session without a face.
+pub async fn shut_down(launched: &crate::launch::Launched) {
+    end::shut_down(launched, false).await;
+}
+
 pub async fn run(paths: &Paths, mut args: RunArgs, unsettled: Vec<Unsettled>) -> Result<u8, Card> {
     let terminal = stdio::stdin_is_terminal();
     let chosen = choose(&args, terminal);

@@ -91,8 +91,12 @@ pub async fn say_all(
     for text in std::mem::take(&mut launched.messages) {
         let handle = launched.handle.clone();
         let turn = async {
-            let prompt =
-                Op::Prompt { text, images: Vec::new(), streaming_behavior: None, source: InputSource::Interactive };
+            let prompt = Op::Prompt {
+                text,
+                images: Vec::new(),
+                streaming_behavior: None,
+                source: InputSource::Interactive,
+            };
             let answer = handle.request(prompt).await;
             let settled = handle.request(Op::WaitForIdle).await;
             answer.and_then(|a| settled.map(|_| a))

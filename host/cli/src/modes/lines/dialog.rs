@@ -70,11 +70,13 @@ impl Dialogs {
             Dialog::Confirm { .. } => {
                 DialogAnswer::Confirmed(typed.eq_ignore_ascii_case("y") || typed.eq_ignore_ascii_case("yes"))
             }
-            Dialog::Select { options, .. } => match typed.parse::<usize>().ok().and_then(|n| n.checked_sub(1)) {
-                Some(n) if n < options.len() => DialogAnswer::Value(options[n].clone()),
-                _ if typed.is_empty() => DialogAnswer::Cancelled,
-                _ => return Reply::Again(format!("a number from 1 to {}, or nothing: ", options.len())),
-            },
+            Dialog::Select { options, .. } => {
+                match typed.parse::<usize>().ok().and_then(|n| n.checked_sub(1)) {
+                    Some(n) if n < options.len() => DialogAnswer::Value(options[n].clone()),
+                    _ if typed.is_empty() => DialogAnswer::Cancelled,
+                    _ => return Reply::Again(format!("a number from 1 to {}, or nothing: ", options.len())),
+                }
+            }
             Dialog::Input { .. } => DialogAnswer::Value(line.to_owned()),
             Dialog::Editor { prefill, .. } => match typed {
                 "." if front.lines.is_empty() => DialogAnswer::Value(prefill.clone().unwrap_or_default()),
@@ -141,14 +143,17 @@ mod tests {
 
     #[test]
     fn only_an_explicit_yes_approves() {
-        for (line, yes) in [("y", true), ("YES ", true), ("", false), ("yep", false), ("n", false), ("y?", false)] {
+        for (line, yes) in
+            [("y", true), ("YES ", true), ("", false), ("yep", false), ("n", false), ("y?", false)]
+        {
             assert_eq!(answer(confirm(), line), Some(DialogAnswer::Confirmed(yes)), "{line:?}");
         }
     }
 
     #[test]
     fn a_number_selects_and_nothing_else_does() {
-        let select = || Dialog::Select { title: "?".into(), options: vec!["a".into(), "b".into()], timeout_ms: None };
+        let select =
+            || Dialog::Select { title: "?".into(), options: vec!["a".into(), "b".into()], timeout_ms: None };
         assert_eq!(answer(select(), "2"), Some(DialogAnswer::Value("b".into())));
         assert_eq!(answer(select(), ""), Some(DialogAnswer::Cancelled));
         assert_eq!(answer(select(), "3"), None);

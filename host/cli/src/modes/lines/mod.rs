@@ -119,7 +119,10 @@ impl Prompt<'_> {
     }
 
     fn say_first(&mut self) {
-        if self.idle() && self.dialogs.is_empty() && let Some(text) = self.first.pop_front() {
+        if self.idle()
+            && self.dialogs.is_empty()
+            && let Some(text) = self.first.pop_front()
+        {
             self.say(text);
         }
     }

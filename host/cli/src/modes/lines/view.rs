@@ -250,10 +250,9 @@ impl<W: Write> View<W> {
             self.put("\n");
         }
         self.stream = Sanitizer::default();
-        match (m.cancelled, m.exit_code) {
-            (true, _) => self.remark("cancelled"),
-            (_, Some(code)) if code != 0 => self.remark(&format!("exit code {code}")),
-            _ => {}
+        // The tool itself says how a command failed.
+        if m.cancelled {
+            self.remark("cancelled");
         }
     }
 }
@@ -280,7 +279,11 @@ fn tool_end(name: &str, result: &ToolOutput, is_error: bool, duration_ms: u64) -
     let summary = match lines {
         0 => "no output".to_owned(),
         1 => sanitize::line(text, WIDTH),
-        _ => format!("{} (+{} lines)", sanitize::line(text.lines().next().unwrap_or_default(), WIDTH), lines - 1),
+        _ => format!(
+            "{} (+{} lines)",
+            sanitize::line(text.lines().next().unwrap_or_default(), WIDTH),
+            lines - 1
+        ),
     };
     format!("  ✓ {name}: {summary} · {duration_ms} ms")
 }
