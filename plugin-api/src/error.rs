@@ -28,6 +28,7 @@ impl Error {
     pub fn is_stale(&self) -> bool {
         self.code == "stale_context"
     }
+    #[cfg_attr(not(feature = "tokio"), allow(dead_code))]
     pub(crate) fn stale() -> Self {
         Error::new("stale_context", "extension ctx is stale: its generation has been replaced")
     }

@@ -28,7 +28,7 @@ pub fn activate(
 ) -> RResult<Instance, RVec<u8>> {
     install_hook();
     let state = Arc::new(State::new(host, owner, generation));
-    let ran = contained(|| author(&Extension::new(state.clone())));
+    let ran = contained(|| author(&Extension::new(state.clone())).and_then(|()| state.registrations_over()));
     let error = match ran {
         Ok(Ok(())) => return RResult::ROk(into_token(state)),
         Ok(Err(e)) => e,

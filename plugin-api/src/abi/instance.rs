@@ -61,10 +61,21 @@ pub(crate) struct State {
     services: RwLock<Vec<Option<ServiceFn>>>,
     /// Index of `main` + 1.
     main: AtomicU64,
+    /// The first registration the host refused while `activate` ran.
+    refused: Mutex<Refused>,
     /// Threads that `spawn_thread` made and that have not ended.
     threads: Arc<AtomicU64>,
     #[cfg(feature = "tokio")]
     pub(super) tasks: super::tasks::Tasks,
+}
+
+#[derive(Default)]
+enum Refused {
+    #[default]
+    None,
+    First(Error),
+    /// `activate` has returned: from now on a refusal is reported.
+    Over,
 }
 
 pub(super) fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -83,6 +94,7 @@ impl State {
             handlers: RwLock::default(),
             services: RwLock::default(),
             main: AtomicU64::new(0),
+            refused: Mutex::default(),
             threads: Arc::default(),
             #[cfg(feature = "tokio")]
             tasks: super::tasks::Tasks::default(),
@@ -139,6 +151,15 @@ impl State {
             .get(usize::try_from(index).ok()?)
             .cloned()
     }
+    /// Its index stays taken; a late delivery finds nothing to do.
+    pub(crate) fn drop_handler(&self, index: u64) {
+        let gone: Handler = Handler::Sync(Arc::new(|_, _| Ok(Vec::new())));
+        let old = usize::try_from(index).ok().and_then(|i| {
+            let mut handlers = self.handlers.write().unwrap_or_else(PoisonError::into_inner);
+            handlers.get_mut(i).map(|h| std::mem::replace(h, gone))
+        });
+        drop(old);
+    }
     pub(crate) fn add_service(&self, service: ServiceFn) -> u64 {
         let mut services = self.services.write().unwrap_or_else(PoisonError::into_inner);
         services.push(Some(service));
@@ -176,6 +197,27 @@ impl State {
             faults.extend(contained(|| drop(s)).err());
         }
         faults
+    }
+
+    /// `pi.on` and its kin answer nothing: a refusal fails the activation, later it is a fault.
+    pub(crate) fn registration_failed(&self, error: Error) {
+        {
+            let mut refused = lock(&self.refused);
+            if let Refused::None = *refused {
+                *refused = Refused::First(error);
+                return;
+            }
+            if let Refused::First(_) = *refused {
+                return;
+            }
+        }
+        self.report("registration", &error.message);
+    }
+    pub(super) fn registrations_over(&self) -> Result<()> {
+        match std::mem::replace(&mut *lock(&self.refused), Refused::Over) {
+            Refused::First(e) => Err(e),
+            _ => Ok(()),
+        }
     }
 
     pub(super) fn threads_left(&self) -> u64 {

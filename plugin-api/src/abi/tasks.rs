@@ -146,16 +146,13 @@ impl State {
     }
 
     /// A task that ends with the instance.
-    pub(crate) fn spawn(self: &Arc<Self>, future: impl Future<Output = ()> + Send + 'static) -> Result<()> {
+    pub(crate) fn spawn(
+        self: &Arc<Self>,
+        future: impl Future<Output = Result<()>> + Send + 'static,
+    ) -> Result<()> {
         let rt = self.runtime()?;
         let me = self.clone();
-        let guarded = Guarded::new(
-            Box::pin(async move {
-                future.await;
-                Ok(Vec::new())
-            }),
-            me.outside(),
-        );
+        let guarded = Guarded::new(Box::pin(async move { future.await.map(|()| Vec::new()) }), me.outside());
         rt.spawn(async move {
             if let Err(e) = guarded.await {
                 me.report("task", &e.message);

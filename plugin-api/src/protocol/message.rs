@@ -1,0 +1,518 @@
+//! Messages of the transcript and the blocks they are made of (events.md C.4, G.5).
+//! Keys that this version does not know stay in `extra` and are written back.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// Keys this version does not know.
+pub type Extra = Map<String, Value>;
+
+/// One block of content.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum Content {
+    /// Text.
+    Text(TextContent),
+    /// A picture.
+    Image(ImageContent),
+    /// What the model thought.
+    Thinking(ThinkingContent),
+    /// A tool the model calls.
+    ToolCall(ToolCallContent),
+    /// A block of a later version.
+    #[serde(untagged)]
+    Other(Value),
+}
+
+impl Content {
+    /// A text block.
+    pub fn text(text: impl Into<String>) -> Self {
+        Content::Text(TextContent { text: text.into(), extra: Extra::new() })
+    }
+    /// A picture: base64 and its media type.
+    pub fn image(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
+        Content::Image(ImageContent { data: data.into(), mime_type: mime_type.into(), extra: Extra::new() })
+    }
+    /// The text of a text block.
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Content::Text(t) => Some(&t.text),
+            _ => None,
+        }
+    }
+}
+
+impl From<&str> for Content {
+    fn from(text: &str) -> Self {
+        Content::text(text)
+    }
+}
+
+impl From<String> for Content {
+    fn from(text: String) -> Self {
+        Content::text(text)
+    }
+}
+
+/// Text.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct TextContent {
+    /// The text.
+    pub text: String,
+    /// See [`Extra`].
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// A picture.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct ImageContent {
+    /// Base64.
+    pub data: String,
+    /// `image/png`, …
+    pub mime_type: String,
+    /// See [`Extra`].
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// What the model thought.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ThinkingContent {
+    /// The text; may be empty when the provider hides it.
+    pub thinking: String,
+    /// Signatures of the provider, which must go back unchanged, and other keys.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// A tool the model calls.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ToolCallContent {
+    /// Answered by exactly one result.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// As the model wrote them.
+    #[serde(default)]
+    pub arguments: Value,
+    /// See [`Extra`].
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// Text, or blocks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum MessageContent {
+    /// Text alone.
+    Text(String),
+    /// Blocks.
+    Blocks(Vec<Content>),
+}
+
+impl Default for MessageContent {
+    fn default() -> Self {
+        MessageContent::Text(String::new())
+    }
+}
+
+impl MessageContent {
+    /// All text of it, blocks joined by a newline.
+    pub fn plain_text(&self) -> String {
+        match self {
+            MessageContent::Text(t) => t.clone(),
+            MessageContent::Blocks(b) => plain_text(b),
+        }
+    }
+}
+
+/// The text blocks, joined by a newline.
+pub fn plain_text(content: &[Content]) -> String {
+    content.iter().filter_map(Content::as_text).collect::<Vec<_>>().join("\n")
+}
+
+impl From<&str> for MessageContent {
+    fn from(text: &str) -> Self {
+        MessageContent::Text(text.to_owned())
+    }
+}
+
+impl From<String> for MessageContent {
+    fn from(text: String) -> Self {
+        MessageContent::Text(text)
+    }
+}
+
+impl From<Vec<Content>> for MessageContent {
+    fn from(blocks: Vec<Content>) -> Self {
+        MessageContent::Blocks(blocks)
+    }
+}
+
+wire_enum! {
+    /// Why an assistant message ended.
+    StopReason {
+        Stop = "stop", Length = "length", ToolUse = "toolUse", Error = "error", Aborted = "aborted",
+    }
+}
+
+/// Tokens and dollars.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct Usage {
+    /// Tokens read.
+    pub input: u64,
+    /// Tokens written.
+    pub output: u64,
+    /// Of `input`, from the cache.
+    pub cache_read: u64,
+    /// Into the cache.
+    pub cache_write: u64,
+    /// All of it.
+    pub total_tokens: u64,
+    /// `cost` in dollars, and what else there is.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// A message of the transcript.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "role", rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum AgentMessage {
+    /// What the user said.
+    User(UserMessage),
+    /// What the model said.
+    Assistant(AssistantMessage),
+    /// What a tool answered.
+    ToolResult(ToolResultMessage),
+    /// A command the user ran.
+    BashExecution(BashExecutionMessage),
+    /// What an extension put there.
+    Custom(CustomMessage),
+    /// A branch that was left, in short.
+    BranchSummary(BranchSummaryMessage),
+    /// A role of a later version, or a system message.
+    #[serde(untagged)]
+    Other(Value),
+}
+
+impl Default for AgentMessage {
+    fn default() -> Self {
+        AgentMessage::Other(Value::Null)
+    }
+}
+
+impl AgentMessage {
+    /// A message of the user.
+    pub fn user(content: impl Into<MessageContent>) -> Self {
+        AgentMessage::User(UserMessage { content: content.into(), ..Default::default() })
+    }
+    /// The role as JSON names it; empty when there is none.
+    pub fn role(&self) -> &str {
+        match self {
+            AgentMessage::User(_) => "user",
+            AgentMessage::Assistant(_) => "assistant",
+            AgentMessage::ToolResult(_) => "toolResult",
+            AgentMessage::BashExecution(_) => "bashExecution",
+            AgentMessage::Custom(_) => "custom",
+            AgentMessage::BranchSummary(_) => "branchSummary",
+            AgentMessage::Other(v) => v.get("role").and_then(Value::as_str).unwrap_or_default(),
+        }
+    }
+    /// Its text.
+    pub fn plain_text(&self) -> String {
+        match self {
+            AgentMessage::User(m) => m.content.plain_text(),
+            AgentMessage::Assistant(m) => plain_text(&m.content),
+            AgentMessage::ToolResult(m) => plain_text(&m.content),
+            AgentMessage::BashExecution(m) => m.output.clone(),
+            AgentMessage::Custom(m) => m.content.plain_text(),
+            AgentMessage::BranchSummary(m) => m.summary.clone(),
+            AgentMessage::Other(_) => String::new(),
+        }
+    }
+    /// The assistant's.
+    pub fn as_assistant(&self) -> Option<&AssistantMessage> {
+        match self {
+            AgentMessage::Assistant(m) => Some(m),
+            _ => None,
+        }
+    }
+}
+
+macro_rules! message {
+    ($(#[$meta:meta])* $name:ident { $($(#[$field_meta:meta])* $field:ident: $ty:ty,)* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        #[serde(rename_all = "camelCase", default)]
+        #[non_exhaustive]
+        pub struct $name {
+            $($(#[$field_meta])* pub $field: $ty,)*
+            /// Milliseconds since 1970.
+            pub timestamp: i64,
+            /// See [`Extra`].
+            #[serde(flatten)]
+            pub extra: Extra,
+        }
+    };
+}
+
+message! {
+    /// What the user said.
+    UserMessage {
+        /// Text or blocks.
+        content: MessageContent,
+    }
+}
+
+message! {
+    /// What the model said.
+    AssistantMessage {
+        /// Text, thoughts and tool calls.
+        content: Vec<Content>,
+        /// The wire format it came by.
+        api: String,
+        /// Who served it.
+        provider: String,
+        /// The model's id.
+        model: String,
+        /// What it cost.
+        usage: Usage,
+        /// Absent while it streams.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        stop_reason: Option<StopReason>,
+        /// With `error` and `aborted`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error_message: Option<String>,
+    }
+}
+
+message! {
+    /// What a tool answered.
+    ToolResultMessage {
+        /// The call.
+        tool_call_id: String,
+        /// The tool.
+        tool_name: String,
+        /// What the model reads.
+        content: Vec<Content>,
+        /// What the user may see.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        details: Option<Value>,
+        /// It failed.
+        is_error: bool,
+    }
+}
+
+message! {
+    /// A command the user ran with `!`.
+    BashExecutionMessage {
+        /// The command.
+        command: String,
+        /// What it printed, cut.
+        output: String,
+        /// Absent when it was stopped.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        exit_code: Option<i32>,
+        /// Stopped by the user.
+        cancelled: bool,
+        /// `output` is not all of it.
+        truncated: bool,
+    }
+}
+
+message! {
+    /// A message of an extension, in the transcript and, unless excluded, in the context.
+    CustomMessage {
+        /// The extension's own name for it.
+        custom_type: String,
+        /// What the model reads.
+        content: MessageContent,
+        /// Shown to the user.
+        display: bool,
+        /// For renderers and for later.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        details: Option<Value>,
+    }
+}
+
+impl CustomMessage {
+    /// Shown to the user.
+    pub fn new(custom_type: impl Into<String>, content: impl Into<MessageContent>) -> Self {
+        CustomMessage {
+            custom_type: custom_type.into(),
+            content: content.into(),
+            display: true,
+            ..Default::default()
+        }
+    }
+    /// Whether it is shown to the user.
+    #[must_use]
+    pub fn display(mut self, display: bool) -> Self {
+        self.display = display;
+        self
+    }
+    /// Data of your own; a value that is no JSON becomes `null`.
+    #[must_use]
+    pub fn details(mut self, details: impl Serialize) -> Self {
+        self.details = serde_json::to_value(details).ok();
+        self
+    }
+}
+
+message! {
+    /// A branch that was left, in short.
+    BranchSummaryMessage {
+        /// What happened there.
+        summary: String,
+        /// Where it forks.
+        from_id: String,
+    }
+}
+
+/// One step of an assistant message while it streams (events.md G.5).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
+#[allow(missing_docs)]
+#[non_exhaustive]
+pub enum AssistantMessageEvent {
+    /// It begins.
+    #[default]
+    Start,
+    /// A text block begins.
+    TextStart { content_index: usize },
+    /// More of it.
+    TextDelta { content_index: usize, delta: String },
+    /// All of it.
+    TextEnd { content_index: usize, content: String },
+    /// A thought begins.
+    ThinkingStart { content_index: usize },
+    /// More of it.
+    ThinkingDelta { content_index: usize, delta: String },
+    /// All of it.
+    ThinkingEnd { content_index: usize, content: String },
+    /// A tool call begins.
+    #[serde(rename = "toolcall_start")]
+    ToolCallStart { content_index: usize },
+    /// More of its arguments.
+    #[serde(rename = "toolcall_delta")]
+    ToolCallDelta { content_index: usize, delta: String },
+    /// All of it.
+    #[serde(rename = "toolcall_end")]
+    ToolCallEnd { content_index: usize, tool_call: ToolCallContent },
+    /// The message is whole.
+    Done { reason: StopReason, message: Box<AssistantMessage> },
+    /// It failed.
+    Error { reason: StopReason, error: Box<AssistantMessage> },
+    /// A step of a later version.
+    #[serde(untagged)]
+    Other(Value),
+}
+
+/// `message_update`: assistant messages only, one step of the stream each, never the whole
+/// message. Many a second: prefer `on_sync`. (events.md A.4)
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct MessageUpdatePayload {
+    /// The step.
+    pub assistant_message_event: AssistantMessageEvent,
+}
+
+/// Answer of `message_end`: the message as it is shown, stored and sent. The role must stay.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct MessageEndAnswer {
+    /// The replacement.
+    pub message: AgentMessage,
+}
+
+impl MessageEndAnswer {
+    /// Replaces the message.
+    pub fn new(message: AgentMessage) -> Self {
+        MessageEndAnswer { message }
+    }
+}
+
+/// Where a message of an extension goes while a run is going on (events.md E.4).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct SendOptions {
+    /// Starts a run when none is going on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trigger_turn: Option<bool>,
+    /// See [`DeliverAs`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deliver_as: Option<DeliverAs>,
+    /// Shown and stored, never sent to the model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exclude_from_context: Option<bool>,
+}
+
+wire_enum! {
+    /// How it is delivered: after the current tools, after the run, with the next message of
+    /// the user, or by stopping the run.
+    DeliverAs { Steer = "steer", FollowUp = "followUp", NextTurn = "nextTurn", Interrupt = "interrupt" }
+}
+
+impl SendOptions {
+    /// Whether it starts a run.
+    #[must_use]
+    pub fn trigger_turn(mut self, yes: bool) -> Self {
+        self.trigger_turn = Some(yes);
+        self
+    }
+    /// How it is delivered.
+    #[must_use]
+    pub fn deliver_as(mut self, how: DeliverAs) -> Self {
+        self.deliver_as = Some(how);
+        self
+    }
+    /// Keeps it from the model.
+    #[must_use]
+    pub fn exclude_from_context(mut self, yes: bool) -> Self {
+        self.exclude_from_context = Some(yes);
+        self
+    }
+}
+
+/// Options of `send_user_message` (events.md E.1).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct UserMessageOptions {
+    /// Needed while a run is going on: `Steer` or `FollowUp`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deliver_as: Option<DeliverAs>,
+    /// Templates, skills and commands in the text are expanded; default no.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expand_prompt_templates: Option<bool>,
+}
+
+impl UserMessageOptions {
+    /// How it is delivered.
+    #[must_use]
+    pub fn deliver_as(mut self, how: DeliverAs) -> Self {
+        self.deliver_as = Some(how);
+        self
+    }
+    /// Whether templates in it are expanded.
+    #[must_use]
+    pub fn expand_prompt_templates(mut self, yes: bool) -> Self {
+        self.expand_prompt_templates = Some(yes);
+        self
+    }
+}

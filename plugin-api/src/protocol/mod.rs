@@ -1,0 +1,205 @@
+//! What crosses between an extension and its host, one file per capability: event
+//! payloads, answers, requests and replies. All of it is JSON on the way, in the names of
+//! the TypeScript API (camelCase there, snake_case here); keys and values of a later
+//! version are kept or skipped, never an error.
+
+/// A string with known values; a later version may add some, which arrive as `Other`.
+macro_rules! wire_enum {
+    ($(#[$meta:meta])* $name:ident { $($variant:ident = $text:literal),* $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum $name {
+            $(#[doc = concat!("`", $text, "`")] $variant,)*
+            /// A value of a later version.
+            Other(String),
+        }
+        impl $name {
+            /// As it is written in JSON.
+            pub fn as_str(&self) -> &str {
+                match self { $(Self::$variant => $text,)* Self::Other(s) => s }
+            }
+        }
+        impl Default for $name {
+            fn default() -> Self { Self::from([$($text),*][0]) }
+        }
+        impl From<&str> for $name {
+            fn from(s: &str) -> Self {
+                match s { $($text => Self::$variant,)* other => Self::Other(other.to_owned()) }
+            }
+        }
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result { f.write_str(self.as_str()) }
+        }
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+                s.serialize_str(self.as_str())
+            }
+        }
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+                Ok(Self::from(<std::borrow::Cow<'de, str>>::deserialize(d)?.as_ref()))
+            }
+        }
+    };
+}
+
+pub mod agent;
+pub mod builtin;
+pub mod command;
+pub mod context;
+pub mod events;
+pub mod exec;
+pub mod input;
+pub mod message;
+pub mod provider;
+pub mod registry;
+pub mod session;
+pub mod tool;
+pub mod turn;
+pub mod ui;
+
+use crate::error::Result;
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::value::RawValue;
+
+/// An event that `pi.on` can name.
+pub trait EventKind: Copy + Send + Sync + 'static {
+    /// As the TypeScript API names it.
+    const NAME: &'static str;
+    /// The member that handlers may change (events.md J.2 N1).
+    #[doc(hidden)]
+    const PATCH: &'static str = "";
+    /// The small fields, which `Event` shows as its own; big ones have methods.
+    type Payload: DeserializeOwned + Default + Send + Sync + 'static;
+    /// What a handler may return: `()`, or an `Option` whose `None` is "no opinion".
+    type Answer: Answer;
+    /// `NAME`, or what `Raw` was made with.
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+}
+
+/// What a handler returns.
+pub trait Answer: Send + 'static {
+    #[doc(hidden)]
+    fn into_json(self) -> Result<Option<Box<RawValue>>>;
+}
+
+impl Answer for () {
+    fn into_json(self) -> Result<Option<Box<RawValue>>> {
+        Ok(None)
+    }
+}
+
+impl<T: Serialize + Send + 'static> Answer for Option<T> {
+    fn into_json(self) -> Result<Option<Box<RawValue>>> {
+        Ok(match self {
+            Some(v) => Some(serde_json::value::to_raw_value(&v)?),
+            None => None,
+        })
+    }
+}
+
+/// Events without fields.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+pub struct NoPayload {}
+
+macro_rules! events {
+    ($($kind:ident $name:literal $payload:ty => $answer:ty $(, patch $patch:literal)?;)*) => {
+        $(
+            #[doc = concat!("The event `", $name, "`: fields in [`", stringify!($payload), "`], handlers return `", stringify!($answer), "`.")]
+            #[derive(Clone, Copy, Debug, Default)]
+            pub struct $kind;
+            impl EventKind for $kind {
+                const NAME: &'static str = $name;
+                $(const PATCH: &'static str = $patch;)?
+                type Payload = $payload;
+                type Answer = $answer;
+            }
+        )*
+        /// Every event of this version, in no order that matters.
+        pub const EVENT_NAMES: &[&str] = &[$($name),*];
+    };
+}
+
+use agent::{AgentEndPayload, AgentSettledPayload, BeforeAgentStartAnswer, BeforeAgentStartPayload};
+use context::ContextAnswer;
+use input::{InputAnswer, InputPayload};
+use message::{MessageEndAnswer, MessageUpdatePayload};
+use provider::{AfterProviderResponsePayload, BeforeProviderHeadersPayload, ReplacePayload};
+use session::{ResourcesAnswer, ResourcesDiscoverPayload, SessionShutdownPayload, SessionStartPayload};
+use tool::{ToolCallAnswer, ToolExecutionEndPayload, ToolPayload, ToolResultPatch, ToolResultPayload};
+use turn::{TurnEndPayload, TurnStartPayload};
+
+events! {
+    SessionStart "session_start" SessionStartPayload => ();
+    ResourcesDiscover "resources_discover" ResourcesDiscoverPayload => Option<ResourcesAnswer>;
+    SessionShutdown "session_shutdown" SessionShutdownPayload => ();
+    Input "input" InputPayload => Option<InputAnswer>;
+    BeforeAgentStart "before_agent_start" BeforeAgentStartPayload => Option<BeforeAgentStartAnswer>, patch "systemPromptOptions";
+    AgentStart "agent_start" NoPayload => ();
+    AgentEnd "agent_end" AgentEndPayload => ();
+    AgentSettled "agent_settled" AgentSettledPayload => ();
+    TurnStart "turn_start" TurnStartPayload => ();
+    TurnEnd "turn_end" TurnEndPayload => ();
+    MessageStart "message_start" NoPayload => ();
+    MessageUpdate "message_update" MessageUpdatePayload => ();
+    MessageEnd "message_end" NoPayload => Option<MessageEndAnswer>;
+    ContextEvent "context" NoPayload => Option<ContextAnswer>, patch "messages";
+    BeforeProviderHeaders "before_provider_headers" BeforeProviderHeadersPayload => (), patch "headers";
+    BeforeProviderRequest "before_provider_request" NoPayload => Option<ReplacePayload>;
+    AfterProviderResponse "after_provider_response" AfterProviderResponsePayload => ();
+    ToolExecutionStart "tool_execution_start" ToolPayload => ();
+    ToolExecutionUpdate "tool_execution_update" ToolPayload => ();
+    ToolExecutionEnd "tool_execution_end" ToolExecutionEndPayload => ();
+    ToolCall "tool_call" ToolPayload => Option<ToolCallAnswer>, patch "input";
+    ToolResultEvent "tool_result" ToolResultPayload => Option<ToolResultPatch>;
+}
+
+// Two names are both a type and an event; the type namespace and that of values do not meet.
+
+/// The event `context`, for `pi.on`; its type is [`ContextEvent`].
+#[allow(non_upper_case_globals)]
+pub const Context: ContextEvent = ContextEvent;
+
+/// The event `tool_result`, for `pi.on`; its type is [`ToolResultEvent`].
+#[allow(non_upper_case_globals)]
+pub const ToolResult: ToolResultEvent = ToolResultEvent;
+
+/// Any event by its name, also one this version does not know: that is accepted and
+/// never fires (events.md U4). Fields are a JSON value, the answer is JSON too.
+#[derive(Clone, Copy, Debug)]
+pub struct Raw(
+    /// The event's name.
+    pub &'static str,
+);
+
+impl EventKind for Raw {
+    const NAME: &'static str = "";
+    type Payload = serde_json::Value;
+    type Answer = Option<serde_json::Value>;
+    fn name(&self) -> &'static str {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_of_a_later_version_is_kept_as_it_was_written() {
+        let reason: session::StartReason = serde_json::from_str("\"recycled\"").unwrap();
+        assert_eq!(reason, session::StartReason::Other("recycled".into()));
+        assert_eq!(serde_json::to_string(&reason).unwrap(), "\"recycled\"");
+    }
+
+    #[test]
+    fn no_two_rows_of_the_table_share_a_name() {
+        let mut names = EVENT_NAMES.to_vec();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), EVENT_NAMES.len());
+    }
+}
