@@ -99,9 +99,9 @@ fn the_child() {
         }),
         "ip" => {
             assert!(note_library(B, null_write as *const () as usize));
-            in_thread(|| null_write());
+            in_thread(null_write);
         }
-        "nobody" => in_thread(|| null_write()),
+        "nobody" => in_thread(null_write),
         "exit" => {
             let _crumb = crumb(B, TOOL_CALL);
             std::process::exit(0);

@@ -1,0 +1,103 @@
+//! A look at the disk: which files are extensions that may be opened. Files are opened,
+//! checked on the descriptor, hashed and copied here; no code of theirs runs.
+
+use crate::{
+    copies::{Copies, NotIdentified},
+    discover::{self, Candidate},
+    filecheck,
+    host::{Extensions, lock},
+    load::read,
+    loading::{Prepared, Scan},
+    refusal::{Refusal, Why},
+};
+use std::sync::{
+    Mutex,
+    atomic::{AtomicUsize, Ordering},
+};
+
+/// Hashing and copying are worth a second thread from this many files on.
+const PARALLEL: usize = 4;
+
+impl Extensions {
+    pub(crate) async fn scan(&self) -> Scan {
+        let Some(me) = self.weak().upgrade() else { return Scan::default() };
+        let scanned = self.runtime().spawn_blocking(move || me.scan_now()).await;
+        scanned.unwrap_or_default()
+    }
+
+    fn scan_now(&self) -> Scan {
+        let config = self.config();
+        let found = discover::discover(&discover::Places {
+            home: &config.home,
+            cwd: &config.cwd,
+            cli: &config.cli,
+            no_extensions: config.no_extensions,
+            global_dirs: &config.global_dirs,
+            bundled_dir: config.bundled_dir.as_deref(),
+            project: config.project_trusted,
+        });
+        let mut scan = Scan { notes: found.notes, refused: found.refused, prepared: Vec::new() };
+        let prepared = in_parallel(&found.candidates, |c| prepare(&self.copies, c));
+        let mut good = Vec::new();
+        for (candidate, p) in found.candidates.into_iter().zip(prepared) {
+            match p {
+                Ok(p) => good.push((candidate, p)),
+                Err(refusal) => scan.refused.push(refusal),
+            }
+        }
+        let (kept, shadowed) =
+            discover::resolve_identity(good, |p: &Prepared| (p.name.as_str(), p.manifest.version.as_str()));
+        scan.notes.extend(shadowed);
+        scan.prepared = kept.into_iter().map(|(_, p)| p).collect();
+        if let Some(only) = &config.only {
+            scan.prepared.retain(|p| p.name == *only);
+        }
+        self.copies.save();
+        scan
+    }
+}
+
+fn prepare(copies: &Copies, c: &Candidate) -> Result<Prepared, Refusal> {
+    let refused = |why: Why| Refusal::new(&c.path, why);
+    let opened = filecheck::open(&c.path).map_err(|e| refused(e.into()))?;
+    let mut library = copies.identify(opened, false, read::read_manifest).map_err(|e| match e {
+        NotIdentified::Copy(e) => refused(e.into()),
+        NotIdentified::Manifest(why) => refused(why),
+    })?;
+    // Judged each time: what is remembered may be older than this program.
+    read::judge(&library.manifest).map_err(|why| refused(why).named(&library.manifest))?;
+    let copy = copies.place(&mut library, 0).map_err(|e| refused(e.into()).named(&library.manifest))?;
+    Ok(Prepared {
+        name: library.manifest.name.clone(),
+        scope: c.scope,
+        path: c.path.clone(),
+        sha256: library.sha256,
+        manifest: library.manifest,
+        copy,
+    })
+}
+
+/// `work` on each item, on two threads when there are many; results in order.
+fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    if items.len() < PARALLEL {
+        return items.iter().map(work).collect();
+    }
+    let next = AtomicUsize::new(0);
+    let results: Mutex<Vec<(usize, R)>> = Mutex::new(Vec::with_capacity(items.len()));
+    let run = || {
+        while let Some((i, item)) = {
+            let i = next.fetch_add(1, Ordering::Relaxed);
+            items.get(i).map(|item| (i, item))
+        } {
+            let result = work(item);
+            lock(&results).push((i, result));
+        }
+    };
+    std::thread::scope(|s| {
+        s.spawn(run);
+        run();
+    });
+    let mut results = results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    results.sort_by_key(|(i, _)| *i);
+    results.into_iter().map(|(_, r)| r).collect()
+}
