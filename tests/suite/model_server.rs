@@ -1,6 +1,8 @@
 //! The fake model server, and through it both wire formats end to end: it takes what our
 //! models send, and refuses what a provider would refuse.
 
+#![allow(clippy::unwrap_used)] // the lint's exception for tests does not reach their helpers
+
 use async_trait::async_trait;
 use atomic_agent::{
     message::{AssistantEvent, AssistantMessage, Content, Message, StopReason, ToolResultMessage},

@@ -44,20 +44,24 @@ pub(crate) enum RunStart {
     Custom(CustomMessage),
 }
 
-pub(crate) async fn work(core: Arc<Core>, mut jobs: mpsc::UnboundedReceiver<Job>) {
-    start(&core).await;
+pub(crate) async fn work(core: Arc<Core>, jobs: mpsc::UnboundedReceiver<Job>) {
+    // Beside the jobs and never dropped between two of them: an admission under way belongs
+    // to no single run.
+    tokio::select! {
+        biased;
+        () = run::serve_admissions(&core) => {}
+        () = work_off(&core, jobs) => {}
+    }
+}
+
+async fn work_off(core: &Arc<Core>, mut jobs: mpsc::UnboundedReceiver<Job>) {
+    start(core).await;
     while let Some(job) = jobs.recv().await {
         match job {
-            Job::Run(job) => {
-                tokio::select! {
-                    biased;
-                    () = run::serve_admissions(&core) => {}
-                    () = run::run(&core, job) => {}
-                }
-            }
-            Job::Reload { names, origin, reply } => reload(&core, names, origin, reply).await,
+            Job::Run(job) => run::run(core, job).await,
+            Job::Reload { names, origin, reply } => reload(core, names, origin, reply).await,
             Job::NewSession { parent_session, origin, reply } => {
-                new_session(&core, parent_session, origin, reply).await;
+                new_session(core, parent_session, origin, reply).await;
             }
             Job::Shutdown { from_signal, done } => {
                 core.hooks.session_shutdown(ShutdownReason::Quit, from_signal).await;
@@ -142,17 +146,21 @@ async fn new_session(core: &Arc<Core>, parent: Option<PathBuf>, origin: Option<O
 
 /// The old session's file is closed with it; what waited for it goes too.
 fn install(core: &Core, mut next: Session) {
-    let (model, thinking) = {
+    let (model, thinking, emptied) = {
         let mut state = core.state();
+        let emptied = !state.queue.is_empty();
         state.queue.clear();
         state.next_turn.clear();
         state.pending_bash.clear();
         core.show_run(&state);
-        (state.model.clone(), state.thinking)
+        (state.model.clone(), state.thinking, emptied)
     };
     if let Err(e) = record_model(&mut next, model.as_deref(), thinking) {
         next.note(e.to_string());
     }
     *core.session() = next;
     core.show_session();
+    if emptied {
+        core.queue_changed();
+    }
 }

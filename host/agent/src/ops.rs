@@ -355,6 +355,8 @@ impl Core {
                 }
             });
             let _ = ended.await;
+            // Whoever waits for the end may open the file next.
+            core.session().close();
             core.handle.emit(Event::Stopped);
             core.stopped.cancel();
             reply.ok(Value::Null);

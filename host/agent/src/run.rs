@@ -75,9 +75,7 @@ pub(crate) async fn serve_admissions(core: &Arc<Core>) {
 
 /// Everything that waits goes through `input` and into the queue.
 pub(crate) async fn admit_all(core: &Arc<Core>, cancel: &CancellationToken) {
-    if core.state().admissions.is_empty() {
-        return;
-    }
+    // Taken even if nothing waits: one may be under way, and it is in the queue after this.
     let _turn = core.hook_turn().await;
     loop {
         let Some(admission) = core.state().admissions.pop_front() else { return };
@@ -432,7 +430,7 @@ impl Run<'_> {
         let names: Vec<String> = specs.iter().map(|s| s.name.clone()).collect();
         self.plan.options = prompt::with_tools(std::mem::take(&mut self.plan.options), &specs);
         let prompt = prompt::build(&self.plan.options, &today());
-        let known = self.core.session().context().prompt;
+        let known = self.core.session().recorded_prompt();
         let change = prompt::transition(&known, &prompt, &names);
         self.core.handle.update_view(|v| v.system_prompt = prompt.text.clone());
         self.system_prompt = prompt.text;

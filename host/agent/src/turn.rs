@@ -93,13 +93,9 @@ impl Run<'_> {
         let model = self.model.clone();
         let (mut message, started) = {
             let mut listener = Listener::new(self);
-            let answer = if self.cancel.is_cancelled() {
-                None
-            } else {
-                tokio::select! {
-                    message = model.stream(request, &mut listener, &self.cancel) => Some(message),
-                    () = self.overdue() => None,
-                }
+            let answer = tokio::select! {
+                message = model.stream(request, &mut listener, &self.cancel) => Some(message),
+                () = self.overdue() => None,
             };
             (answer.unwrap_or_else(|| listener.aborted()), listener.started)
         };

@@ -27,16 +27,19 @@ pub(crate) fn start(core: &Arc<Core>, command: String, hidden: bool, reply: Repl
     }
     reply.ok(Value::Null);
     let core = core.clone();
+    let session = core.session().id().to_owned();
     tokio::spawn(async move {
         let message = execute(&core, &*tool, command, hidden, cancel).await;
+        // A session that came after it knows nothing of it.
+        let same_session = core.session().id() == session;
         let idle = {
             let mut state = core.state();
             state.bash = None;
             // Between a call and its result it would part them; it comes with the next prompt.
-            if !state.idle() {
+            if same_session && !state.idle() {
                 state.pending_bash.push(message.clone());
             }
-            state.idle()
+            same_session && state.idle()
         };
         let message = Message::BashExecution(message);
         if idle && let Err(e) = core.append_message(&message, false) {

@@ -10,7 +10,7 @@ mod commands;
 mod convert;
 pub mod copies;
 mod diagnostics;
-mod discover;
+pub mod discover;
 mod dispatch;
 pub mod filecheck;
 pub mod generation;

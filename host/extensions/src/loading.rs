@@ -85,7 +85,7 @@ impl Extensions {
 
     /// A candidate generation, staged. `old`: the one it would replace, whose owner it takes over.
     pub(crate) async fn activate(&self, p: Prepared, old: Option<&Slot>) -> Result<Activated, Refusal> {
-        let card = |why: Why| Refusal::new(&p.path, why).named(&p.manifest);
+        let card = |why: Why| Refusal::new(&p.path, why).named(&p.manifest).from_scope(p.scope);
         let owner = old.map_or_else(generation::next_owner, |s| s.owner);
         calls::own(owner, &self.weak());
         breadcrumb::name_extension(owner, &p.name);

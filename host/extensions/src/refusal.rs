@@ -40,8 +40,8 @@ pub enum Why {
     UnsafePlace { detail: String },
     /// `extension::too_big`, `extension::changed`, `extension::copy_failed`
     Copy { code: &'static str, detail: String },
-    /// `extension::bad_folder`
-    BadFolder { detail: String },
+    /// The entry of a directory, or what `-e` names, is no extension; the code says in which way.
+    Entry { code: &'static str, detail: String },
     /// `extension::same_id`
     SameId { id: String, winner: PathBuf },
 }
@@ -64,7 +64,7 @@ impl Why {
             Why::InitTimeout { .. } => "extension::init_timeout",
             Why::UnsafePlace { .. } => "extension::unsafe_place",
             Why::Copy { code, .. } => code,
-            Why::BadFolder { .. } => "extension::bad_folder",
+            Why::Entry { code, .. } => code,
             Why::SameId { .. } => "extension::same_id",
         }
     }
@@ -104,7 +104,7 @@ impl Why {
             }
             Why::UnsafePlace { detail } => format!("other users could replace it: {detail}"),
             Why::Copy { detail, .. } => format!("no private copy could be made: {detail}"),
-            Why::BadFolder { detail } => format!("the folder is no extension: {detail}"),
+            Why::Entry { detail, .. } => detail.clone(),
             Why::SameId { id, winner } => format!("the id {id:?} is already taken by {}", winner.display()),
         }
     }
@@ -128,7 +128,9 @@ impl Why {
             Why::InitTimeout { .. } => "move slow work from `activate` to `session_start`, or raise extensions.initTimeoutMs".into(),
             Why::UnsafePlace { .. } => "`chmod go-w` the path it names, or move the extension".into(),
             Why::Copy { .. } => "check the free space and the permissions of $ATOMIC_HOME/cache, then start again".into(),
-            Why::BadFolder { .. } => "put exactly one library into it, or an extension.json that names one inside the folder".into(),
+            Why::Entry { .. } => {
+                "an extension is a library, or a folder with exactly one, or with an extension.json that names one inside it".into()
+            }
             Why::SameId { .. } => "remove one of the two files, or rename one crate".into(),
         }
     }
@@ -142,16 +144,23 @@ pub struct Refusal {
     pub name: Option<String>,
     pub version: Option<String>,
     pub why: Why,
+    /// It was named with `-e`: the start ends with exit code 1.
+    pub fatal: bool,
 }
 
 impl Refusal {
     pub fn new(file: &Path, why: Why) -> Self {
-        Refusal { file: file.to_owned(), name: None, version: None, why }
+        Refusal { file: file.to_owned(), name: None, version: None, why, fatal: false }
     }
     #[must_use]
     pub fn named(mut self, m: &Manifest) -> Self {
         self.name = Some(m.name.clone());
         self.version = Some(m.version.clone());
+        self
+    }
+    #[must_use]
+    pub fn from_scope(mut self, scope: crate::discover::Scope) -> Self {
+        self.fatal = scope == crate::discover::Scope::Cli;
         self
     }
     pub fn code(&self) -> &'static str {

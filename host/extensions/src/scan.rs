@@ -3,7 +3,7 @@
 
 use crate::{
     copies::{Copies, NotIdentified},
-    discover::{self, Candidate},
+    discover::{self, Candidate, Note},
     filecheck,
     host::{Extensions, lock},
     load::read,
@@ -27,33 +27,69 @@ impl Extensions {
 
     fn scan_now(&self) -> Scan {
         let config = self.config();
-        let found = discover::discover(&discover::Places {
-            home: &config.home,
-            cwd: &config.cwd,
-            cli: &config.cli,
+        let places = discover::Places {
+            cli: config.cli.clone(),
+            cwd: config.cwd.clone(),
+            home: config.home.clone(),
+            global_dirs: config.global_dirs.clone(),
+            bundled_dir: config.bundled_dir.clone(),
             no_extensions: config.no_extensions,
-            global_dirs: &config.global_dirs,
-            bundled_dir: config.bundled_dir.as_deref(),
-            project: config.project_trusted,
-        });
-        let mut scan = Scan { notes: found.notes, refused: found.refused, prepared: Vec::new() };
+            target: atomic_plugin_api::manifest::TARGET.to_owned(),
+        };
+        let mut found = discover::discover(&places);
+        let mut scan = Scan::default();
+        if config.project_trusted {
+            let project = discover::discover_project(&places, &found);
+            found.candidates.extend(project.candidates);
+            found.notes.extend(project.notes);
+        } else if let skipped @ [_, ..] = discover::list_project(&places).as_slice() {
+            let names: Vec<String> = skipped.iter().map(|p| p.display().to_string()).collect();
+            scan.notes.push(format!(
+                "this project is not trusted, so its extensions were not opened: {}; start with --approve to load them once",
+                names.join(", ")
+            ));
+        }
+        for note in found.notes {
+            scan.take(note);
+        }
         let prepared = in_parallel(&found.candidates, |c| prepare(&self.copies, c));
         let mut good = Vec::new();
         for (candidate, p) in found.candidates.into_iter().zip(prepared) {
             match p {
                 Ok(p) => good.push((candidate, p)),
-                Err(refusal) => scan.refused.push(refusal),
+                Err(refusal) => scan.refused.push(refusal.from_scope(candidate.scope)),
             }
         }
-        let (kept, shadowed) =
-            discover::resolve_identity(good, |p: &Prepared| (p.name.as_str(), p.manifest.version.as_str()));
-        scan.notes.extend(shadowed);
-        scan.prepared = kept.into_iter().map(|(_, p)| p).collect();
+        let named = good.iter().map(|(c, p)| (c.clone(), p.name.clone(), p.manifest.version.clone())).collect();
+        let (kept, shadowed) = discover::resolve_identity(named);
+        for note in shadowed {
+            scan.take(note);
+        }
+        let mut good: Vec<Prepared> = good.into_iter().map(|(_, p)| p).collect();
+        scan.prepared = kept
+            .iter()
+            .filter_map(|r| {
+                let at = good.iter().position(|p| p.path == r.candidate.path)?;
+                Some(good.swap_remove(at))
+            })
+            .collect();
         if let Some(only) = &config.only {
             scan.prepared.retain(|p| p.name == *only);
         }
         self.copies.save();
         scan
+    }
+}
+
+impl Scan {
+    fn take(&mut self, note: Note) {
+        match note {
+            Note::Refused { scope, path, refusal } => {
+                let why = Why::Entry { code: refusal.code(), detail: refusal.to_string() };
+                self.refused.push(Refusal::new(&path, why).from_scope(scope));
+            }
+            other => self.notes.push(other.to_string()),
+        }
     }
 }
 
@@ -66,6 +102,15 @@ fn prepare(copies: &Copies, c: &Candidate) -> Result<Prepared, Refusal> {
     })?;
     // Judged each time: what is remembered may be older than this program.
     read::judge(&library.manifest).map_err(|why| refused(why).named(&library.manifest))?;
+    if let Some(d) = &c.declared
+        && (d.name != library.manifest.name || d.version != library.manifest.version)
+    {
+        let detail = format!(
+            "its extension.json says {} {}, its library {} {}",
+            d.name, d.version, library.manifest.name, library.manifest.version
+        );
+        return Err(refused(Why::Entry { code: "extension::bad_extension_json", detail }));
+    }
     let copy = copies.place(&mut library, 0).map_err(|e| refused(e.into()).named(&library.manifest))?;
     Ok(Prepared {
         name: library.manifest.name.clone(),

@@ -14,6 +14,7 @@ mod exchange;
 mod openai_completions;
 pub mod resolve;
 pub mod scripted;
+mod transcript;
 mod transport;
 
 pub use compat::{Compat, ThinkingStyle};

@@ -34,30 +34,45 @@ pub struct PromptState {
 
 impl Session {
     pub fn context(&self) -> SessionContext {
-        let path = self.path();
-        let mut context = SessionContext { messages: messages(&path), ..Default::default() };
-        context.prompt.absent = true;
-        for entry in &path {
-            match entry.kind() {
-                "model_change" => {
+        let mut context = SessionContext {
+            messages: self.messages(),
+            prompt: self.recorded_prompt(),
+            ..Default::default()
+        };
+        for entry in self.path() {
+            match (entry.kind(), entry.message()) {
+                ("model_change", _) => {
                     if let (Some(p), Some(m)) = (entry.str("provider"), entry.str("modelId")) {
                         context.model = Some((p.to_owned(), m.to_owned()));
                     }
                 }
-                "thinking_level_change" => {
+                ("thinking_level_change", _) => {
                     context.thinking =
                         entry.str("thinkingLevel").and_then(ThinkingLevel::parse).or(context.thinking);
                 }
-                _ => match entry.message() {
-                    Some(Message::Assistant(m)) if !m.provider.is_empty() && !m.model.is_empty() => {
-                        context.model = Some((m.provider.clone(), m.model.clone()));
-                    }
-                    Some(Message::System(m)) => context.prompt.apply(&m.extra),
-                    _ => {}
-                },
+                (_, Some(Message::Assistant(m))) if !m.provider.is_empty() && !m.model.is_empty() => {
+                    context.model = Some((m.provider.clone(), m.model.clone()));
+                }
+                _ => {}
             }
         }
         context
+    }
+
+    /// What a model is to know, in order; not yet paired, without system messages.
+    pub fn messages(&self) -> Vec<Message> {
+        messages(&self.path())
+    }
+
+    /// What the system messages on the path add up to.
+    pub fn recorded_prompt(&self) -> PromptState {
+        let mut prompt = PromptState { absent: true, ..Default::default() };
+        for entry in self.path() {
+            if let Some(Message::System(m)) = entry.message() {
+                prompt.apply(&m.extra);
+            }
+        }
+        prompt
     }
 }
 

@@ -273,6 +273,11 @@ impl Session {
         Ok(raw)
     }
 
+    /// Lets go of the file and its lock; what comes now is kept in memory only.
+    pub fn close(&mut self) {
+        self.backing = Backing::Memory;
+    }
+
     fn write(&mut self, entry: &Entry) -> Result<(), SessionError> {
         match &mut self.backing {
             Backing::Memory => Ok(()),

@@ -27,11 +27,6 @@ impl EventState {
     pub(crate) fn json(&self) -> &[u8] {
         self.json.get_or_init(|| self.make.as_ref().map(|m| m()).unwrap_or_default())
     }
-    /// Somebody has read it.
-    #[cfg(test)]
-    pub(crate) fn made(&self) -> bool {
-        self.json.get().is_some()
-    }
     pub(super) fn handle(self: &Arc<Self>) -> EventHandle {
         // SAFETY: (SAFETY.md 1) the raw pointer carries one strong count, which `release` gives back.
         unsafe { EventHandle::new(Arc::into_raw(self.clone()).cast(), EventVtRef(PrefixRef::from_ref(VT))) }

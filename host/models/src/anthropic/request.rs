@@ -1,6 +1,9 @@
 //! The request body. Takes what the core's pairing has made; panics on nothing.
 
-use crate::compat::{Compat, ThinkingStyle};
+use crate::{
+    compat::{Compat, ThinkingStyle},
+    transcript::{sendable, thought_here},
+};
 use atomic_agent::{
     message::{AssistantMessage, Content, ImageContent, Message, ToolResultMessage},
     model::{ModelInfo, ModelRequest, ThinkingLevel},
@@ -97,13 +100,13 @@ fn messages(info: &ModelInfo, request: &ModelRequest) -> Vec<Value> {
     let sees = info.input.iter().any(|kind| kind == "image");
     let mut out: Vec<Value> = Vec::new();
     let mut results: Vec<Value> = Vec::new();
-    for message in &request.messages {
-        if let Message::ToolResult(result) = message {
+    for message in sendable(&request.messages) {
+        if let Message::ToolResult(result) = message.as_ref() {
             results.push(tool_result(result, sees));
             continue;
         }
         push(&mut out, "user", std::mem::take(&mut results));
-        match message {
+        match message.as_ref() {
             Message::User(m) => push(&mut out, "user", blocks(&m.content.blocks(), sees)),
             Message::Assistant(m) => push(&mut out, "assistant", assistant(info, m)),
             // The core has turned the other roles into these.
@@ -139,8 +142,7 @@ fn image_block(image: &ImageContent) -> Value {
 }
 
 fn assistant(info: &ModelInfo, message: &AssistantMessage) -> Vec<Value> {
-    // Signatures are good only where they were made.
-    let own = message.provider == info.provider && message.model == info.id && !message.failed();
+    let own = thought_here(info, message);
     let of = |content: &Content| match content {
         Content::Text(t) if !t.text.trim().is_empty() => Some(json!({"type": "text", "text": t.text})),
         Content::Thinking(t) => {
@@ -150,8 +152,7 @@ fn assistant(info: &ModelInfo, message: &AssistantMessage) -> Vec<Value> {
                 _ => json!({"type": "thinking", "thinking": t.thinking, "signature": signature}),
             })
         }
-        // A failed answer's calls never ran.
-        Content::ToolCall(call) if !message.failed() => {
+        Content::ToolCall(call) => {
             let input = match &call.arguments {
                 Value::Object(_) => call.arguments.clone(),
                 // Only objects are taken; the model sees what it wrote.

@@ -1,12 +1,14 @@
 //! The request body. Takes what the core's pairing has made; panics on nothing.
 
-use crate::compat::Compat;
+use crate::{
+    compat::Compat,
+    transcript::{sendable, thought_here},
+};
 use atomic_agent::{
     message::{AssistantMessage, Content, ImageContent, Message, MessageContent, ToolResultMessage},
     model::{ModelInfo, ModelRequest, ThinkingLevel},
 };
 use serde_json::{Map, Value, json};
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Longest id of a tool call that OpenAI takes.
 const ID_LIMIT: usize = 40;
@@ -61,11 +63,11 @@ fn messages(info: &ModelInfo, compat: &Compat, official: bool, request: &ModelRe
     }
     let sees = info.input.iter().any(|kind| kind == "image");
     let mut shown = Vec::new();
-    for message in &request.messages {
-        if !matches!(message, Message::ToolResult(_)) {
+    for message in sendable(&request.messages) {
+        if !matches!(*message, Message::ToolResult(_)) {
             push_images(&mut out, &mut shown);
         }
-        match message {
+        match message.as_ref() {
             Message::User(m) => out.extend(user(&m.content, sees)),
             Message::Assistant(m) => out.extend(assistant(info, m)),
             Message::ToolResult(m) => out.push(tool_result(m, sees, &mut shown)),
@@ -107,10 +109,8 @@ fn image_part(image: &ImageContent) -> Value {
 fn assistant(info: &ModelInfo, message: &AssistantMessage) -> Option<Value> {
     let text: Vec<&str> = message.content.iter().filter_map(Content::as_text).collect();
     let text = text.join("\n");
-    // A failed answer's calls never ran.
     let calls: Vec<Value> = message
         .tool_calls()
-        .filter(|_| !message.failed())
         .map(|call| {
             let arguments = match &call.arguments {
                 Value::String(raw) => raw.clone(),
@@ -125,7 +125,7 @@ fn assistant(info: &ModelInfo, message: &AssistantMessage) -> Option<Value> {
     let mut out = Map::new();
     out.insert("role".into(), json!("assistant"));
     out.insert("content".into(), if text.is_empty() { Value::Null } else { json!(text) });
-    if message.provider == info.provider && message.model == info.id && !message.failed() {
+    if thought_here(info, message) {
         out.extend(own_thinking(message));
     }
     if !calls.is_empty() {
@@ -186,8 +186,10 @@ fn wire_id(id: &str) -> String {
     if id.len() <= ID_LIMIT {
         return id.to_owned();
     }
-    let mut hasher = DefaultHasher::new();
-    id.hash(&mut hasher);
+    // FNV-1a: the same in every build, so that a resumed session sends the same ids.
+    let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
     let start: String = id.chars().filter(char::is_ascii_alphanumeric).take(20).collect();
-    format!("{start}_{:016x}", hasher.finish())
+    format!("{start}_{hash:016x}")
 }
