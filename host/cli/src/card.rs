@@ -77,7 +77,11 @@ impl std::error::Error for Card {}
 
 impl From<&atomic_extensions::Refusal> for Card {
     fn from(refusal: &atomic_extensions::Refusal) -> Self {
-        Card::new(refusal.code, &refusal.what).file(&refusal.file).why(&refusal.why).help(&refusal.help)
+        let what = match (&refusal.name, &refusal.version) {
+            (Some(name), Some(version)) => format!("extension {name} {version} is not loaded"),
+            _ => "an extension is not loaded".to_owned(),
+        };
+        Card::new(refusal.code(), what).file(&refusal.file).why(refusal.why.sentence()).help(refusal.help())
     }
 }
 

@@ -19,7 +19,7 @@ use atomic_agent::{
 use atomic_extensions::{Extensions, ExtensionsConfig, FlagKind};
 use atomic_models::{ModelSet, Script, Selection, Sources};
 use atomic_tools::ToolsConfig;
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc};
 use tokio::sync::mpsc;
 
 /// What a mode decides about the engine under it.
@@ -55,11 +55,11 @@ pub async fn launch(
 
     let trust = trust::decide(args.approve, args.no_approve, &paths.cwd, &paths.home);
     let cli = libraries(&args.extensions)?;
-    let config = extensions_config(paths, args, face, trust, cli.clone(), &models);
+    let config = extensions_config(paths, args, face, trust, cli, &models);
     let (extensions, report) = Extensions::load(config).await;
     for refusal in &report.refused {
         let card = Card::from(refusal);
-        match cli.iter().any(|named| refusal.file.starts_with(named)) {
+        match refusal.fatal {
             true => return Err(card),
             false => warnings.push(card),
         }
@@ -115,30 +115,28 @@ fn extensions_config(
     cli: Vec<PathBuf>,
     models: &ModelSet,
 ) -> ExtensionsConfig {
-    ExtensionsConfig {
-        home: paths.home.clone(),
-        cwd: paths.cwd.clone(),
-        cli,
-        no_extensions: args.no_extensions,
-        global_dirs: paths.global.clone(),
-        bundled_dir: paths.bundled(),
-        project_trusted: trust == Trust::Yes,
-        has_ui: face.has_ui,
-        init_timeout: Duration::from_secs(30),
-        handler_timeout: Duration::from_secs(30),
-        gate_timeout: (!face.has_ui).then_some(Duration::from_secs(300)),
-        crash_line: face.crash_line,
-        removed_env: models.credential_variables().to_vec(),
+    let mut config = ExtensionsConfig::new(&paths.home, &paths.cwd);
+    config.cli = cli;
+    config.no_extensions = args.no_extensions;
+    config.global_dirs = paths.global.clone();
+    config.bundled_dir = paths.bundled();
+    config.project_trusted = trust == Trust::Yes;
+    config.has_ui = face.has_ui;
+    if face.has_ui {
+        config.gate_timeout = None;
     }
+    config.crash_line = face.crash_line;
+    config.removed_env = models.credential_variables().to_vec();
+    config
 }
 
 /// For `atomic extension run`: the extensions without a session, a model or a tool.
-pub fn without_session(paths: &Paths, cli: Vec<PathBuf>, no_extensions: bool) -> ExtensionsConfig {
-    let args = RunArgs { no_extensions, ..RunArgs::default() };
+pub fn without_session(paths: &Paths, library: PathBuf) -> ExtensionsConfig {
+    let args = RunArgs { no_extensions: true, ..RunArgs::default() };
     let face = Face { mode: Mode::Print, has_ui: false, crash_line: true };
     let trust = trust::decide(false, false, &paths.cwd, &paths.home);
     let models = ModelSet::load(Sources { models_json: Some(paths.models_json()), ..Sources::default() });
-    extensions_config(paths, &args, face, trust, cli, &models)
+    extensions_config(paths, &args, face, trust, vec![library], &models)
 }
 
 /// What `-e` names; a crate is built first.

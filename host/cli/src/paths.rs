@@ -53,13 +53,6 @@ impl Paths {
     pub fn extensions(&self) -> PathBuf {
         self.home.join("extensions")
     }
-    /// The user's extension directories, in load order.
-    pub fn user_dirs(&self) -> [PathBuf; 2] {
-        [self.extensions(), self.agent().join("extensions")]
-    }
-    pub fn project_dir(&self) -> PathBuf {
-        self.cwd.join(".atomic").join("extensions")
-    }
     /// `extensions/` beside the executable.
     pub fn bundled(&self) -> Option<PathBuf> {
         Some(self.executable.as_deref()?.parent()?.join("extensions"))

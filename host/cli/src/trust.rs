@@ -69,7 +69,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("AGENTS.md"), "").unwrap();
         let below = dir.path().join("a/b");
-        std::fs::create_dir_all(&below, Path::new("/none")).unwrap();
+        std::fs::create_dir_all(&below).unwrap();
         assert_eq!(decide(false, false, &below, Path::new("/none")), Trust::Undecided);
     }
 }

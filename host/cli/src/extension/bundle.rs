@@ -28,7 +28,7 @@ pub fn run(paths: &Paths, dir: Option<&Path>) -> Result<String, Card> {
 
 /// A folder of finished libraries; others than extensions are left out.
 fn in_folder(dir: &Path) -> Result<Vec<PathBuf>, Card> {
-    let found = installed::scan_dir("bundled", dir);
+    let found = installed::scan_dir(dir);
     let libraries: Vec<PathBuf> =
         found.into_iter().filter(|f| f.manifest.is_ok()).map(|f| f.library).collect();
     match libraries.is_empty() {

@@ -41,7 +41,7 @@ fn one(paths: &Paths, library: &Path) -> Result<String, Card> {
     let id = &inspection.manifest.name;
     let dir = paths.extensions();
     let name = place::file_name(id);
-    let before: Vec<Found> = paths.user_dirs().iter().flat_map(|d| installed::scan_dir("user", d)).collect();
+    let before: Vec<Found> = installed::of_user(paths);
     let target = dir.join(&name);
     let replaced = before.iter().find(|f| f.entry == target);
     if let Some(other) = replaced.and_then(Found::id).filter(|other| other != id) {
@@ -68,8 +68,7 @@ fn one(paths: &Paths, library: &Path) -> Result<String, Card> {
 
 /// By its declared name, or by the name of its file or folder.
 pub fn remove(paths: &Paths, name: &str) -> Result<String, Card> {
-    let mut found: Vec<Found> =
-        paths.user_dirs().iter().flat_map(|d| installed::scan_dir("user", d)).collect();
+    let mut found: Vec<Found> = installed::of_user(paths);
     let is_named =
         |f: &Found| f.id() == Some(name) || f.entry.file_name().is_some_and(|n| n.to_string_lossy() == name);
     if !found.iter().any(is_named) {

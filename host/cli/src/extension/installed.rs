@@ -1,17 +1,23 @@
 //! What lies in the extension directories, told from manifests alone.
 
-use crate::{card::Card, paths::Paths};
-use atomic_extensions::{Inspection, Refusal};
-use serde_json::Value;
+use crate::{
+    card::Card,
+    paths::Paths,
+    trust::{self, Trust},
+};
+use atomic_extensions::{
+    Inspection, Refusal, Scope,
+    discover::{self, Note, Places},
+};
 use std::{
-    env::consts::{ARCH, DLL_SUFFIX, OS},
+    env::consts::DLL_SUFFIX,
     fs,
     path::{Path, PathBuf},
 };
 
 /// An entry of an extension directory.
 pub struct Found {
-    pub scope: &'static str,
+    pub scope: Scope,
     /// What `remove` moves: the file, or the folder around it.
     pub entry: PathBuf,
     pub library: PathBuf,
@@ -24,38 +30,58 @@ impl Found {
     }
 }
 
-/// All scopes in load order. A directory that is not there holds nothing.
-pub fn scan(paths: &Paths) -> Vec<Found> {
-    let user = paths.user_dirs().map(|d| ("user", d));
-    let global = paths.global.iter().map(|d| ("global", d.clone()));
-    let bundled = paths.bundled().map(|d| ("bundled", d));
-    let all = user.into_iter().chain(global).chain(bundled).chain([("project", paths.project_dir())]);
-    all.flat_map(|(scope, dir)| scan_dir(scope, &dir)).collect()
+/// All scopes that need no trust, in load order, as a start would find them; a trusted
+/// project's after them.
+pub fn scan(paths: &Paths, trusted: bool) -> (Vec<Found>, Vec<Note>) {
+    let places = places(paths);
+    let safe = discover::discover(&places);
+    let project = if trusted { discover::discover_project(&places, &safe) } else { Default::default() };
+    let notes = safe.notes.into_iter().chain(project.notes).collect();
+    let all = safe.candidates.into_iter().chain(project.candidates);
+    let found = all.map(|c| Found {
+        scope: c.scope,
+        manifest: atomic_extensions::inspect(&c.path),
+        library: c.path,
+        entry: c.entry,
+    });
+    (found.collect(), notes)
 }
 
-pub fn scan_dir(scope: &'static str, dir: &Path) -> Vec<Found> {
+fn places(paths: &Paths) -> Places {
+    Places {
+        cli: Vec::new(),
+        cwd: paths.cwd.clone(),
+        home: paths.home.clone(),
+        global_dirs: paths.global.clone(),
+        bundled_dir: paths.bundled(),
+        no_extensions: false,
+        target: atomic_plugin_api::manifest::TARGET.to_owned(),
+    }
+}
+
+/// What the user installed.
+pub fn of_user(paths: &Paths) -> Vec<Found> {
+    let (mut found, _) = scan(paths, false);
+    found.retain(|f| f.scope == Scope::User);
+    found
+}
+
+/// The entries of any other directory, in the order of their names.
+pub fn scan_dir(dir: &Path) -> Vec<Found> {
     let mut entries: Vec<PathBuf> =
         fs::read_dir(dir).into_iter().flatten().flatten().map(|e| e.path()).collect();
     entries.sort_by(|a, b| a.as_os_str().as_encoded_bytes().cmp(b.as_os_str().as_encoded_bytes()));
     let found = |entry: PathBuf| {
         let library = library(&entry)?;
-        Some(Found { scope, manifest: atomic_extensions::inspect(&library), library, entry })
+        Some(Found { scope: Scope::Cli, manifest: atomic_extensions::inspect(&library), library, entry })
     };
     entries.into_iter().filter_map(found).collect()
 }
 
-/// The library of an entry: itself, or the one its folder names or holds.
+/// The library that a path means: itself, or the only one in its folder.
 pub fn library(entry: &Path) -> Option<PathBuf> {
     if !entry.is_dir() {
         return is_library(entry).then(|| entry.to_owned());
-    }
-    if let Ok(text) = fs::read_to_string(entry.join("extension.json")) {
-        let json: Value = serde_json::from_str(&text).ok()?;
-        let by_platform = json.get("library")?;
-        let keys = [atomic_plugin_api::manifest::TARGET.to_owned(), format!("{OS}-{ARCH}")];
-        let named = keys.iter().find_map(|k| by_platform.get(k)?.as_str())?;
-        let library = entry.join(named).canonicalize().ok()?;
-        return library.starts_with(entry.canonicalize().ok()?).then_some(library);
     }
     let inside = fs::read_dir(entry).ok()?.flatten().map(|e| e.path());
     let mut libraries: Vec<PathBuf> = inside.filter(|p| is_library(p)).collect();
@@ -67,11 +93,12 @@ pub fn is_library(path: &Path) -> bool {
     !name.starts_with('.') && name.ends_with(DLL_SUFFIX) && path.is_file()
 }
 
-/// One line each, and one card for each that would be refused.
+/// One line each, and one card for each that would not be loaded.
 pub fn list(paths: &Paths) -> (String, Vec<Card>) {
-    let found = scan(paths);
+    let trusted = trust::decide(false, false, &paths.cwd, &paths.home) == Trust::Yes;
+    let (found, notes) = scan(paths, trusted);
     let mut text = String::new();
-    let mut warnings = Vec::new();
+    let mut warnings: Vec<Card> = notes.iter().map(|n| Card::told(n.code(), &n.to_string())).collect();
     let mut seen: Vec<String> = Vec::new();
     for f in &found {
         match &f.manifest {
@@ -79,14 +106,24 @@ pub fn list(paths: &Paths) -> (String, Vec<Card>) {
                 let m = &i.manifest;
                 let shadowed =
                     if seen.contains(&m.name) { "  (not loaded: the name is taken above)" } else { "" };
-                let path = f.entry.display();
-                text += &format!("{:<24} {:<10} {:<8} {path}{shadowed}\n", m.name, m.version, f.scope);
+                let (scope, path) = (f.scope.name(), f.entry.display());
+                text += &format!("{:<24} {:<10} {scope:<8} {path}{shadowed}\n", m.name, m.version);
                 seen.push(m.name.clone());
             }
             Err(refusal) => warnings.push(Card::from(refusal)),
         }
     }
-    if found.is_empty() {
+    let of_project = if trusted { Vec::new() } else { discover::list_project(&places(paths)) };
+    for path in &of_project {
+        text += &format!(
+            "{:<24} {:<10} {:<8} {}  (not trusted: not opened)\n",
+            "?",
+            "?",
+            "project",
+            path.display()
+        );
+    }
+    if text.is_empty() {
         text = format!(
             "No extensions are installed. They live in {}\n\
              `atomic extension new NAME` writes one, `atomic extension install PATH` installs one.\n",
@@ -142,16 +179,5 @@ mod tests {
         assert_eq!(library(&dir.path().join("readme.md")), None);
         fs::write(dir.path().join("b").join(format!("libc{DLL_SUFFIX}")), "").unwrap();
         assert_eq!(library(&dir.path().join("b")), None, "two libraries, and nobody says which");
-    }
-
-    #[test]
-    fn a_library_outside_its_folder_is_not_taken() {
-        let dir = tempfile::tempdir().unwrap();
-        fs::write(dir.path().join(format!("x{DLL_SUFFIX}")), "").unwrap();
-        let folder = dir.path().join("f");
-        fs::create_dir(&folder).unwrap();
-        let json = serde_json::json!({"library": {format!("{OS}-{ARCH}"): format!("../x{DLL_SUFFIX}")}});
-        fs::write(folder.join("extension.json"), json.to_string()).unwrap();
-        assert_eq!(library(&folder), None);
     }
 }

@@ -12,7 +12,7 @@ const LIB: &str = include_str!("../../templates/extension/lib.rs");
 const README: &str = include_str!("../../templates/extension/README.md");
 const VERSION: &str = "0.1.0";
 /// Of the manifest below, without versions.
-const DEPENDENCIES: [&str; 3] = ["atomic-plugin-api", "schemars", "serde"];
+const DEPENDENCIES: [&str; 1] = ["atomic-plugin-api"];
 
 pub fn run(paths: &Paths, name: &str, place: Option<&Path>) -> Result<String, Card> {
     check_name(name)?;
@@ -97,8 +97,6 @@ crate-type = ["cdylib", "rlib"]
 
 [dependencies]
 atomic-plugin-api = {{ path = {api} }}
-schemars = "1.2"
-serde = {{ version = "1", features = ["derive"] }}
 
 [dev-dependencies]
 atomic-plugin-api = {{ path = {api}, features = ["testing"] }}

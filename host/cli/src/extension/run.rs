@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 pub async fn run(paths: &Paths, id: &str, args: Vec<String>, no_extensions: bool) -> Result<u8, Card> {
     let (library, name) = find(paths, id, no_extensions)?;
-    let config = launch::without_session(paths, vec![library.clone()], true);
+    let config = launch::without_session(paths, library);
     let (extensions, report) = Extensions::load(config).await;
     if let Some(refusal) = report.refused.first() {
         return Err(Card::from(refusal));
@@ -18,7 +18,9 @@ pub async fn run(paths: &Paths, id: &str, args: Vec<String>, no_extensions: bool
     match code {
         // As a shell would see it.
         Ok(code) => Ok((code & 0xff) as u8),
-        Err(refusal) => Err(Card::from(&refusal)),
+        Err(e) => {
+            Err(Card::new(e.code(), e.to_string()).help("atomic extension list shows what is installed"))
+        }
     }
 }
 
@@ -32,9 +34,9 @@ fn find(paths: &Paths, id: &str, no_extensions: bool) -> Result<(PathBuf, String
         let inspection = atomic_extensions::inspect(&library).map_err(|r| Card::from(&r))?;
         return Ok((library, inspection.manifest.name));
     }
-    let all = if no_extensions { Vec::new() } else { installed::scan(paths) };
+    let all = if no_extensions { Vec::new() } else { installed::scan(paths, false).0 };
     // A project's own needs trust, which there is nobody to give here: name its path instead.
-    let found = all.into_iter().find(|f| f.scope != "project" && f.id() == Some(id));
+    let found = all.into_iter().find(|f| f.id() == Some(id));
     found.map(|f| (f.library, id.to_owned())).ok_or_else(|| not_found(id))
 }
 

@@ -1,14 +1,12 @@
 //! The extension that `atomic demo` changes while it is loaded.
 
 use atomic_plugin_api::prelude::*;
-use schemars::JsonSchema;
-use serde::Deserialize;
 
 export_extension!(activate);
 
-#[derive(Deserialize, JsonSchema)]
+#[params]
 struct GreetParams {
-    /// Who to greet.
+    /// Whom to greet.
     name: String,
 }
 
@@ -16,7 +14,7 @@ fn activate(pi: &Extension) -> Result<()> {
     pi.register_tool(
         Tool::new("greet", "Greet someone by name")
             .params::<GreetParams>()
-            .run(|params: GreetParams, _ctx| async move { Ok(format!("greet v1 says: hello, {}", params.name)) }),
+            .run(|call, _ctx| async move { Ok(format!("greet v1 says: hello, {}", call.params.name)) }),
     );
     Ok(())
 }

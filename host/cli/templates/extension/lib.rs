@@ -2,15 +2,13 @@
 //! `atomic extension install .`, and say `/reload {{name}}` in a running session.
 
 use atomic_plugin_api::prelude::*;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 export_extension!(activate);
 
-/// What the model gives to `{{crate}}_greet`.
-#[derive(Serialize, Deserialize, JsonSchema)]
+/// What the model gives to the tool `{{crate}}_greet`.
+#[params]
 struct GreetParams {
-    /// Who to greet.
+    /// Whom to greet.
     name: String,
 }
 
@@ -18,20 +16,20 @@ fn activate(pi: &Extension) -> Result<()> {
     pi.register_tool(
         Tool::new("{{crate}}_greet", "Greet someone by name")
             .params::<GreetParams>()
-            .run(|params: GreetParams, _ctx| async move { Ok(format!("Hello, {}!", params.name)) }),
+            .run(|call, _ctx| async move { Ok(format!("Hello, {}!", call.params.name)) }),
     );
 
+    // A gate: it is asked before each call of a tool, and blocks by its answer.
     pi.on(ToolCall, |event, ctx| async move {
         let Some(bash) = event.input_as::<BashInput>() else { return Ok(None) };
-        if bash.command.contains("sudo ") && !ctx.ui().confirm("Use sudo?", &bash.command).await? {
-            return Ok(Some(block("sudo was not approved")));
+        if !bash.command.contains("sudo ") || ctx.ui().confirm("Use sudo?", &bash.command).await? {
+            return Ok(None);
         }
-        Ok(None)
+        Ok(Some(block("sudo was not approved")))
     });
 
     pi.register_command("{{name}}", |args, ctx| async move {
-        ctx.ui().notify(format!("{{name}} hears: {args}"));
-        Ok(())
+        ctx.ui().notify(format!("{{name}} hears: {args}"), Level::Info)
     });
     Ok(())
 }

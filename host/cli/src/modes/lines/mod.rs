@@ -144,10 +144,10 @@ impl Prompt<'_> {
 
     fn event(&mut self, event: &Event) -> Next {
         match event {
-            Event::DialogOpened { id, dialog, extension } => {
-                if self.dialogs.open(*id, dialog.clone(), extension.clone()) {
-                    self.show_dialog();
-                }
+            Event::DialogOpened { id, dialog, extension }
+                if self.dialogs.open(*id, dialog.clone(), extension.clone()) =>
+            {
+                self.show_dialog();
             }
             Event::DialogClosed { id } => {
                 let (asked, more) = self.dialogs.closed(*id);

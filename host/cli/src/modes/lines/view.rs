@@ -133,7 +133,7 @@ impl<W: Write> View<W> {
             self.line("No extensions are loaded.");
         }
         for e in loaded {
-            self.line(&format!("{} {} ({}, generation {})", e.name, e.version, e.scope, e.generation));
+            self.line(&format!("{} {} ({}, generation {})", e.name, e.version, e.scope.name(), e.generation));
             self.line(&format!("    {}", e.path.display()));
             for (what, names) in [("tools", &e.tools), ("commands", &e.commands), ("events", &e.events)] {
                 if !names.is_empty() {
