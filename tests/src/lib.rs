@@ -4,7 +4,6 @@
 // Test code may say `unwrap`; clippy knows this only for `#[test]` functions.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-<<<<<<< HEAD
 pub mod env;
 pub mod events;
 pub mod libs;
@@ -12,7 +11,4 @@ pub mod model_server;
 pub mod patch;
 pub mod pty;
 pub mod session;
-=======
-pub mod model_server;
->>>>>>> main
 pub mod tree;

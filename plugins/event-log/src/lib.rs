@@ -1,4 +1,6 @@
-//! Writes one JSON line for every event to a file: `{"event", "generation", "payload"}`.
+//! Writes one JSON line for every event to a file: `{"event", "generation", "payload"}`, where
+//! the generation counts the activations of this library in the process: a reload or a new
+//! session makes it go up.
 //!
 //! The file is the one of the flag `--event-log FILE`, or of `ATOMIC_EVENT_LOG`; without
 //! either nothing is written. Lines are appended in one write each, so that several programs
@@ -12,7 +14,10 @@ use std::{
     fs::{File, OpenOptions},
     io::Write as _,
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 export_extension!(activate);
@@ -20,9 +25,12 @@ export_extension!(activate);
 const FLAG: &str = "event-log";
 const VARIABLE: &str = "ATOMIC_EVENT_LOG";
 
+static ACTIVATIONS: AtomicU64 = AtomicU64::new(0);
+
 fn activate(pi: &Extension) -> Result<()> {
     pi.register_flag(FLAG, Flag::string().description("Append one JSON line per event to this file"));
-    let log = Arc::new(Log { generation: pi.generation(), file: Mutex::default() });
+    let generation = ACTIVATIONS.fetch_add(1, Ordering::Relaxed) + 1;
+    let log = Arc::new(Log { generation, file: Mutex::default() });
     for name in EVENT_NAMES {
         let log = log.clone();
         // Late: what is logged is what the other extensions have made of the event.

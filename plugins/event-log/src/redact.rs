@@ -27,7 +27,8 @@ mod tests {
 
     #[test]
     fn names_are_told_apart_whatever_their_case() {
-        let payload = br#"{"headers":{"Authorization":"Bearer a","X-Api-Key":"b","cookie":null,"accept":"c"}}"#;
+        let payload =
+            br#"{"headers":{"Authorization":"Bearer a","X-Api-Key":"b","cookie":null,"accept":"c"}}"#;
         let out: Value = serde_json::from_slice(&headers(payload)).unwrap();
         let h = &out["headers"];
         assert_eq!(h["Authorization"], "[not logged]");

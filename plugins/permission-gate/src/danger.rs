@@ -8,11 +8,11 @@ type Rule = (&'static str, fn(&Simple) -> bool);
 const RULES: &[Rule] = &[
     ("deletes without asking", |c| c.program() == "rm" && c.has('r', "recursive") && c.has('f', "force")),
     ("deletes everything below a root", |c| {
-        c.program() == "rm" && (c.has('r', "recursive") || c.has('R', "recursive")) && c.args().iter().any(|a| root(a))
+        c.program() == "rm"
+            && (c.has('r', "recursive") || c.has('R', "recursive"))
+            && c.args().iter().any(|a| root(a))
     }),
-    ("deletes what it finds", |c| {
-        c.program() == "find" && c.args().iter().any(|a| a == "-delete")
-    }),
+    ("deletes what it finds", |c| c.program() == "find" && c.args().iter().any(|a| a == "-delete")),
     ("runs as another user", |c| ["sudo", "doas", "su", "pkexec"].contains(&c.program())),
     ("writes to a device", |c| {
         let device = |path: &str| {
@@ -20,11 +20,16 @@ const RULES: &[Rule] = &[
                 .iter()
                 .any(|d| path.starts_with(d))
         };
-        let of = |a: &String| c.program() == "dd" && a.strip_prefix("of=").is_some_and(|p| p.starts_with("/dev/") && p != "/dev/null");
+        let of = |a: &String| {
+            c.program() == "dd"
+                && a.strip_prefix("of=").is_some_and(|p| p.starts_with("/dev/") && p != "/dev/null")
+        };
         c.writes.iter().any(|w| device(w)) || c.args().iter().any(of)
     }),
     ("makes a new file system", |c| {
-        c.program() == "mkfs" || c.program().starts_with("mkfs.") || ["wipefs", "fdisk", "parted", "mkswap"].contains(&c.program())
+        c.program() == "mkfs"
+            || c.program().starts_with("mkfs.")
+            || ["wipefs", "fdisk", "parted", "mkswap"].contains(&c.program())
     }),
     ("opens files to everyone", |c| {
         let all = |a: &String| ["777", "0777", "a+rwx", "ugo+rwx"].contains(&a.as_str());
@@ -33,7 +38,9 @@ const RULES: &[Rule] = &[
     ("changes the owner of a whole tree", |c| c.program() == "chown" && c.has('R', "recursive")),
     ("overwrites history that others may have", |c| {
         let forced = |a: &String| {
-            a.starts_with("--force") || a.starts_with('+') || (a.starts_with('-') && !a.starts_with("--") && a.contains('f'))
+            a.starts_with("--force")
+                || a.starts_with('+')
+                || (a.starts_with('-') && !a.starts_with("--") && a.contains('f'))
         };
         git(c, "push") && c.args().iter().any(|a| forced(a) || a == "--mirror" || a == "--delete")
     }),
@@ -63,7 +70,8 @@ pub(crate) fn of(line: &str) -> Option<&'static str> {
 fn fetched_code_runs(all: &[Simple], line: &str) -> bool {
     let fetches = |c: &Simple| ["curl", "wget", "fetch"].contains(&c.program());
     let runs = |c: &Simple| {
-        SHELLS.contains(&c.program()) || ["python", "python3", "perl", "node", "ruby", "source", "."].contains(&c.program())
+        SHELLS.contains(&c.program())
+            || ["python", "python3", "perl", "node", "ruby", "source", "."].contains(&c.program())
     };
     let piped = all.iter().any(|c| c.piped && runs(c)) && all.iter().any(fetches);
     let substituted = line.contains("<(") || line.contains("$(") || line.contains('`');
@@ -71,7 +79,8 @@ fn fetched_code_runs(all: &[Simple], line: &str) -> bool {
 }
 
 fn root(path: &str) -> bool {
-    ["/", "/*", "~", "~/", "~/*", "$HOME", "${HOME}", "$HOME/", "$HOME/*", ".", "..", "*", "./*"].contains(&path)
+    ["/", "/*", "~", "~/", "~/*", "$HOME", "${HOME}", "$HOME/", "$HOME/*", ".", "..", "*", "./*"]
+        .contains(&path)
 }
 
 /// `git -C dir push …`: the first word that is no option of git itself.
@@ -171,7 +180,9 @@ mod tests {
 
     #[test]
     fn no_command_line_makes_the_gate_panic() {
-        for line in ["'", "\"", "\\", "$(", "`", "<(", ">", "((((", "sh -c", "a |", "$(`\"$(", "bash -c bash -c"] {
+        for line in
+            ["'", "\"", "\\", "$(", "`", "<(", ">", "((((", "sh -c", "a |", "$(`\"$(", "bash -c bash -c"]
+        {
             let _ = of(line);
         }
     }

@@ -25,7 +25,9 @@ fn activate(pi: &Extension) -> Result<()> {
         if ctx.ui().confirm("Run this command?", question).await? {
             return Ok(None);
         }
-        Ok(Some(block(format!("Blocked by permission-gate: the user did not allow a command that {danger}."))))
+        Ok(Some(block(format!(
+            "Blocked by permission-gate: the user did not allow a command that {danger}."
+        ))))
     });
     Ok(())
 }

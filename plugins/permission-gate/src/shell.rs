@@ -29,8 +29,8 @@ impl Simple {
 
 /// Programs that run another one: what follows their own options counts as a command too.
 const WRAPPERS: [&str; 14] = [
-    "sudo", "doas", "env", "nohup", "time", "nice", "ionice", "command", "exec", "xargs", "timeout", "stdbuf",
-    "setsid", "then",
+    "sudo", "doas", "env", "nohup", "time", "nice", "ionice", "command", "exec", "xargs", "timeout",
+    "stdbuf", "setsid", "then",
 ];
 
 /// Programs whose `-c` argument is a command line.
@@ -50,12 +50,11 @@ fn collect(line: &str, depth: usize, out: &mut Vec<Simple>) {
     }
     let (simple, inner) = split(line);
     for command in simple {
-        if SHELLS.contains(&command.program()) {
-            if let Some(at) = command.args().iter().position(|a| a.starts_with('-') && a.ends_with('c')) {
-                if let Some(script) = command.args().get(at + 1) {
-                    collect(script, depth + 1, out);
-                }
-            }
+        if SHELLS.contains(&command.program())
+            && let Some(at) = command.args().iter().position(|a| a.starts_with('-') && a.ends_with('c'))
+            && let Some(script) = command.args().get(at + 1)
+        {
+            collect(script, depth + 1, out);
         }
         if command.program() == "eval" {
             collect(&command.args().join(" "), depth + 1, out);
@@ -72,7 +71,8 @@ fn collect(line: &str, depth: usize, out: &mut Vec<Simple>) {
 /// wrapper's options is the program cannot be known without knowing every option, so each
 /// later word is tried: a gate may ask once too often.
 fn unwrap(command: &Simple, out: &mut Vec<Simple>) {
-    let assigned = |w: &String| w.split('=').next().is_some_and(|n| !n.is_empty() && n.len() < w.len() && name(n));
+    let assigned =
+        |w: &String| w.split('=').next().is_some_and(|n| !n.is_empty() && n.len() < w.len() && name(n));
     let skip = command.words.iter().take_while(|w| assigned(w)).count();
     if skip > 0 {
         let bare = tail(command, skip);
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn substitutions_and_inner_shells_are_looked_into() {
-        assert_eq!(words("echo \"$(x 1)\" `y`"), ["echo", "x 1", "y"]);
+        assert_eq!(words("echo a$(x 1) \"`y`\""), ["echo a ", "x 1", "y"]);
         assert!(words("bash -lc 'rm a; ls'").contains(&"rm a".to_owned()));
         assert!(words("eval \"rm a\"").contains(&"rm a".to_owned()));
     }

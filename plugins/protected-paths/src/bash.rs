@@ -22,12 +22,12 @@ pub(crate) fn written(line: &str) -> Vec<String> {
         });
         let Some(at) = program else { continue };
         let (name, args) = (plain[at].rsplit('/').next().unwrap_or_default(), &plain[at + 1..]);
-        let targets = args.iter().filter(|a| !a.starts_with('-'));
+        let mut targets = args.iter().filter(|a| !a.starts_with('-'));
         match name {
             "sed" if !args.iter().any(|a| a.starts_with("-i") || a.starts_with("--in-place")) => {}
             "dd" => out.extend(args.iter().filter_map(|a| a.strip_prefix("of=")).map(str::to_owned)),
             // The last one is where it goes; the others are only read.
-            "cp" => out.extend(targets.last().map(|t| (*t).to_owned())),
+            "cp" => out.extend(targets.next_back().map(|t| (*t).to_owned())),
             _ => out.extend(targets.map(|t| (*t).to_owned())),
         }
     }
@@ -75,10 +75,10 @@ fn split(line: &str) -> Vec<Vec<Word>> {
             '>' => {
                 end(&mut word, &mut commands);
                 let _ = chars.next_if(|c| matches!(c, '>' | '|'));
-                if chars.next_if_eq(&'&').is_none() {
-                    if let Some(now) = commands.last_mut() {
-                        now.push(Word::Redirect);
-                    }
+                if chars.next_if_eq(&'&').is_none()
+                    && let Some(now) = commands.last_mut()
+                {
+                    now.push(Word::Redirect);
                 }
             }
             ';' | '\n' | '|' | '&' | '(' | ')' | '`' => {

@@ -37,7 +37,8 @@ fn activate(pi: &Extension) -> Result<()> {
             Some(rules) => rules,
             None => {
                 let more = ctx.pi().get_flag(FLAG)?;
-                rules.get_or_init(|| Rules::new(more.as_ref().and_then(FlagValue::as_str).unwrap_or_default()))
+                rules
+                    .get_or_init(|| Rules::new(more.as_ref().and_then(FlagValue::as_str).unwrap_or_default()))
             }
         };
         let cwd = ctx.cwd()?;

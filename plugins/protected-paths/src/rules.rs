@@ -130,9 +130,15 @@ mod tests {
         ] {
             assert!(rules.hit(Path::new(path)).is_some(), "open: {path}");
         }
-        for path in
-            [".env.example", "id_rsa.pub", ".gitignore", ".github/x.yml", "src/env.rs", "node_modules.md", "environment"]
-        {
+        for path in [
+            ".env.example",
+            "id_rsa.pub",
+            ".gitignore",
+            ".github/x.yml",
+            "src/env.rs",
+            "node_modules.md",
+            "environment",
+        ] {
             assert_eq!(rules.hit(Path::new(path)), None, "closed: {path}");
         }
     }
