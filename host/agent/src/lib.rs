@@ -1,10 +1,29 @@
 //! The agent's core: sessions, turns, the queue of input. It knows traits only
 //! (`Model`, `Tool`, `Hooks`); no HTTP, no terminal, no dynamic library, no environment.
+//!
+//! Start at [`engine`]; a run is `run`, a turn of it `turn` (where tool calls are gated).
 
+pub mod budget;
+pub mod engine;
 pub mod event;
 pub mod handle;
 pub mod hooks;
 pub mod message;
 pub mod model;
 pub mod op;
+pub mod pairing;
+pub mod prompt;
+pub mod queue;
+pub mod session;
 pub mod tool;
+
+mod active_tools;
+mod arguments;
+mod batch;
+mod core;
+mod jobs;
+mod ops;
+mod run;
+mod stream;
+mod turn;
+mod user_bash;

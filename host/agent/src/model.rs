@@ -5,7 +5,7 @@ use crate::message::{AssistantEvent, AssistantMessage, Message};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 use tokio_util::sync::CancellationToken;
 
 /// `off … max`; a model that knows fewer gets the nearest it has.
@@ -127,4 +127,11 @@ pub trait Model: Send + Sync {
         sink: &mut dyn StreamSink,
         cancel: &CancellationToken,
     ) -> AssistantMessage;
+}
+
+/// Which models there are; the catalogue, the credentials and the wire are its affair.
+pub trait Models: Send + Sync {
+    /// `None`: unknown, or without credentials.
+    fn get(&self, provider: &str, id: &str) -> Option<Arc<dyn Model>>;
+    fn list(&self) -> Vec<ModelInfo>;
 }

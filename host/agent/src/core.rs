@@ -1,0 +1,318 @@
+//! What the op loop and the session thread share, and the few rules between them:
+//! short locks that are never held across an await, one dispatch at a time, events of
+//! an op after the dispatch that asked for it.
+
+use crate::{
+    active_tools::ToolRegistry,
+    engine::PromptParts,
+    event::Event,
+    handle::{EngineHandle, View},
+    hooks::{Hooks, InputSource, StreamingBehavior, SystemPromptOptions},
+    jobs::Job,
+    message::{BashExecutionMessage, CustomMessage, ImageContent, Message},
+    model::{Model, Models, ThinkingLevel},
+    op::OpError,
+    prompt,
+    queue::Queue,
+    session::{Session, SessionError},
+    tool::Tool,
+};
+use serde_json::{Map, Value};
+use std::{
+    collections::VecDeque,
+    future::Future,
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+pub(crate) struct Core {
+    pub handle: EngineHandle,
+    pub hooks: Arc<dyn Hooks>,
+    pub models: Arc<dyn Models>,
+    pub cwd: PathBuf,
+    pub bash: Option<Arc<dyn Tool>>,
+    pub parts: PromptParts,
+    session: Mutex<Session>,
+    state: Mutex<State>,
+    jobs: mpsc::UnboundedSender<Job>,
+    /// Whose turn it is to call hooks; fair, so admissions get in between.
+    turn: tokio::sync::Mutex<()>,
+    pub admitted: Notify,
+    pub stopped: CancellationToken,
+}
+
+pub(crate) struct State {
+    pub model: Option<Arc<dyn Model>>,
+    pub thinking: ThinkingLevel,
+    pub tools: ToolRegistry,
+    pub queue: Queue,
+    /// Held for the next user message.
+    pub next_turn: Vec<CustomMessage>,
+    /// Accepted runs in order; the first is the one that goes on.
+    pub runs: VecDeque<(u64, CancellationToken)>,
+    pub next_run: u64,
+    /// What a second Escape cuts short: the last hooks of an aborted run.
+    pub closing: CancellationToken,
+    /// `agent_settled` is being told.
+    pub settling: bool,
+    pub bash: Option<CancellationToken>,
+    pub pending_bash: Vec<BashExecutionMessage>,
+    /// Input that is on its way through the `input` hooks into the queue.
+    pub admissions: VecDeque<Admission>,
+    pub idle_waiters: Vec<Reply>,
+    dispatching: usize,
+    outbox: Vec<Event>,
+    pub stopping: bool,
+}
+
+impl State {
+    pub fn new(model: Option<Arc<dyn Model>>, thinking: ThinkingLevel, tools: ToolRegistry) -> Self {
+        State {
+            model,
+            thinking,
+            tools,
+            queue: Queue::default(),
+            next_turn: Vec::new(),
+            runs: VecDeque::new(),
+            next_run: 0,
+            closing: CancellationToken::new(),
+            settling: false,
+            bash: None,
+            pending_bash: Vec::new(),
+            admissions: VecDeque::new(),
+            idle_waiters: Vec::new(),
+            dispatching: 0,
+            outbox: Vec::new(),
+            stopping: false,
+        }
+    }
+    pub fn idle(&self) -> bool {
+        self.runs.is_empty()
+    }
+}
+
+/// Input for a run that is going on.
+pub(crate) struct Admission {
+    pub text: String,
+    pub images: Vec<ImageContent>,
+    pub source: InputSource,
+    pub place: StreamingBehavior,
+    pub reply: Reply,
+}
+
+/// Where an op's answer goes, if anybody waits.
+pub(crate) struct Reply(pub Option<oneshot::Sender<Result<Value, OpError>>>);
+
+impl Reply {
+    pub fn send(self, answer: Result<Value, OpError>) {
+        if let Some(tx) = self.0 {
+            let _ = tx.send(answer);
+        }
+    }
+    pub fn ok(self, value: impl Into<Value>) {
+        self.send(Ok(value.into()));
+    }
+    pub fn err(self, code: &str, message: impl Into<String>) {
+        self.send(Err(OpError::new(code, message)));
+    }
+    pub fn wanted(&self) -> bool {
+        self.0.is_some()
+    }
+}
+
+impl From<SessionError> for OpError {
+    fn from(e: SessionError) -> Self {
+        OpError::new(e.code(), e.to_string())
+    }
+}
+
+impl Core {
+    #[allow(clippy::too_many_arguments)]
+    pub fn new(
+        handle: EngineHandle,
+        hooks: Arc<dyn Hooks>,
+        models: Arc<dyn Models>,
+        bash: Option<Arc<dyn Tool>>,
+        parts: PromptParts,
+        session: Session,
+        state: State,
+        jobs: mpsc::UnboundedSender<Job>,
+    ) -> Self {
+        Core {
+            cwd: handle.view(|v| v.cwd.clone()),
+            handle,
+            hooks,
+            models,
+            bash,
+            parts,
+            session: Mutex::new(session),
+            state: Mutex::new(state),
+            jobs,
+            turn: tokio::sync::Mutex::default(),
+            admitted: Notify::new(),
+            stopped: CancellationToken::new(),
+        }
+    }
+
+    /// Never while `session` is locked.
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    pub fn session(&self) -> MutexGuard<'_, Session> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    pub fn job(&self, job: Job) {
+        // A thread that is gone answers by dropping the reply.
+        let _ = self.jobs.send(job);
+    }
+
+    /// Calls hooks, alone and until `cancel`; `None` is an abandoned call.
+    pub async fn dispatch<T>(&self, cancel: &CancellationToken, call: impl Future<Output = T>) -> Option<T> {
+        let _turn = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return None,
+            turn = self.turn.lock() => turn,
+        };
+        let _busy = self.busy();
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => None,
+            value = call => Some(value),
+        }
+    }
+
+    /// While it lives, events of ops wait.
+    pub fn busy(&self) -> Busy<'_> {
+        self.state().dispatching += 1;
+        Busy(self)
+    }
+
+    pub async fn hook_turn(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.turn.lock().await
+    }
+
+    /// The event of an op: after the dispatch that is going on.
+    pub fn emit_after_dispatch(&self, event: Event) {
+        let mut state = self.state();
+        if state.dispatching > 0 {
+            state.outbox.push(event);
+        } else {
+            // Under the lock, so that two ops cannot swap.
+            self.handle.emit(event);
+        }
+    }
+
+    pub fn notify(&self, level: &str, message: impl Into<String>) {
+        self.handle.emit(Event::Notify { message: message.into(), level: level.into(), extension: None });
+    }
+
+    /// Appends an entry and shows it in the view.
+    pub fn append(&self, kind: &str, fields: Map<String, Value>) -> Result<Arc<Value>, SessionError> {
+        self.appended(|session| session.append(kind, fields))
+    }
+
+    /// `hidden`: never in a model's context.
+    pub fn append_message(&self, message: &Message, hidden: bool) -> Result<String, SessionError> {
+        let raw = self.appended(|session| session.append_message(message, hidden))?;
+        Ok(raw.get("id").and_then(Value::as_str).unwrap_or_default().to_owned())
+    }
+
+    fn appended(
+        &self,
+        append: impl FnOnce(&mut Session) -> Result<Arc<Value>, SessionError>,
+    ) -> Result<Arc<Value>, SessionError> {
+        let mut session = self.session();
+        let raw = append(&mut session)?;
+        self.handle.update_view(|v| {
+            v.entries.push(raw.clone());
+            v.leaf_id = session.leaf_id().map(str::to_owned);
+            if v.session_file.is_none() {
+                v.session_file = session.file().map(Into::into);
+            }
+        });
+        Ok(raw)
+    }
+
+    /// All that a view shows of the session.
+    pub fn show_session(&self) {
+        let session = self.session();
+        self.handle.update_view(|v| show_session(v, &session));
+    }
+
+    /// Takes in what extensions registered.
+    pub fn refresh_tools(&self) {
+        let registered = self.hooks.tools();
+        let mut state = self.state();
+        state.tools.refresh(registered);
+        self.show_tools(&state);
+    }
+
+    pub fn show_tools(&self, state: &State) {
+        self.handle.update_view(|v| {
+            v.tools = state.tools.specs();
+            v.active_tools = state.tools.active().to_vec();
+        });
+    }
+
+    /// `idle`, `signal` and the queue's length as they are now.
+    pub fn show_run(&self, state: &State) {
+        self.handle.update_view(|v| {
+            v.idle = state.idle();
+            v.signal = state.runs.front().map(|(_, token)| token.clone());
+            v.pending_messages = state.queue.len() + state.admissions.len();
+        });
+    }
+
+    pub fn queue_changed(&self) {
+        let (steering, follow_up) = {
+            let state = self.state();
+            self.show_run(&state);
+            state.queue.texts()
+        };
+        self.emit_after_dispatch(Event::QueueUpdate { steering, follow_up });
+    }
+
+    /// What the prompt is made of, for these active tools.
+    pub fn prompt_options(&self, active: &[Arc<dyn Tool>]) -> SystemPromptOptions {
+        let specs: Vec<_> = active.iter().map(|t| t.spec()).collect();
+        let options = SystemPromptOptions {
+            custom_prompt: self.parts.custom_prompt.clone(),
+            append_system_prompt: self.parts.append_system_prompt.clone(),
+            context_files: self.parts.context_files.clone(),
+            cwd: self.cwd.to_string_lossy().into_owned(),
+            ..Default::default()
+        };
+        prompt::with_tools(options, &specs)
+    }
+}
+
+pub(crate) fn show_session(view: &mut View, session: &Session) {
+    view.session_id = session.id().to_owned();
+    view.session_file = session.file().map(Into::into);
+    view.session_dir = session.dir().to_owned();
+    view.session_name = session.name();
+    view.header = session.header().clone();
+    view.entries = session.entries().iter().map(|e| e.raw.clone()).collect();
+    view.leaf_id = session.leaf_id().map(str::to_owned);
+}
+
+/// Today, as the prompt tells it.
+pub(crate) fn today() -> String {
+    jiff::ZonedDateTime::now().strftime("%Y-%m-%d").to_string()
+}
+
+pub(crate) struct Busy<'a>(&'a Core);
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        state.dispatching -= 1;
+        if state.dispatching == 0 {
+            for event in std::mem::take(&mut state.outbox) {
+                self.0.handle.emit(event);
+            }
+        }
+    }
+}

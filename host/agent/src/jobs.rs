@@ -1,0 +1,166 @@
+//! The session thread: everything that happens one after another. A run, a reload, another
+//! session, the end; each finishes before the next begins.
+
+use crate::{
+    core::{Core, Reply},
+    engine::record_model,
+    event::Event,
+    hooks::{InputSource, Notice, Origin, Replace, SessionRef, ShutdownReason, StartReason},
+    message::{CustomMessage, ImageContent, MessageContent},
+    op::OpError,
+    run,
+    session::Session,
+};
+use serde_json::json;
+use std::{path::PathBuf, sync::Arc};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+pub(crate) enum Job {
+    Run(RunJob),
+    Reload { names: Vec<String>, origin: Option<Origin>, reply: Reply },
+    NewSession { parent_session: Option<PathBuf>, origin: Option<Origin>, reply: Reply },
+    Shutdown { from_signal: bool, done: oneshot::Sender<()> },
+}
+
+/// A run that was accepted: the engine is not idle until it has settled.
+pub(crate) struct RunJob {
+    pub id: u64,
+    pub cancel: CancellationToken,
+    pub start: RunStart,
+    pub reply: Reply,
+}
+
+/// What a run begins with.
+pub(crate) enum RunStart {
+    /// Text of the user, through the `input` hooks.
+    Text {
+        text: String,
+        images: Vec<ImageContent>,
+        source: InputSource,
+    },
+    /// Blocks an extension sends as the user.
+    Blocks(MessageContent),
+    Custom(CustomMessage),
+}
+
+pub(crate) async fn work(core: Arc<Core>, jobs: mpsc::UnboundedReceiver<Job>) {
+    // Beside the jobs and never dropped between two of them: an admission under way belongs
+    // to no single run.
+    tokio::select! {
+        biased;
+        () = run::serve_admissions(&core) => {}
+        () = work_off(&core, jobs) => {}
+    }
+}
+
+async fn work_off(core: &Arc<Core>, mut jobs: mpsc::UnboundedReceiver<Job>) {
+    start(core).await;
+    while let Some(job) = jobs.recv().await {
+        match job {
+            Job::Run(job) => run::run(core, job).await,
+            Job::Reload { names, origin, reply } => reload(core, names, origin, reply).await,
+            Job::NewSession { parent_session, origin, reply } => {
+                new_session(core, parent_session, origin, reply).await;
+            }
+            Job::Shutdown { from_signal, done } => {
+                core.hooks.session_shutdown(ShutdownReason::Quit, from_signal).await;
+                let _ = done.send(());
+                return;
+            }
+        }
+    }
+}
+
+async fn start(core: &Arc<Core>) {
+    let reason = StartReason::Startup;
+    core.refresh_tools();
+    core.hooks.notify(Notice::SessionStart { reason, previous: None }).await;
+    core.hooks.resources_discover(reason).await;
+    core.refresh_tools();
+    ready(core, reason);
+    let notices = core.session().notices().to_vec();
+    for notice in notices {
+        core.notify("warning", notice);
+    }
+}
+
+fn ready(core: &Core, reason: StartReason) {
+    let (session_id, session_file) = core.handle.view(|v| (v.session_id.clone(), v.session_file.clone()));
+    core.handle.emit(Event::SessionReady { reason, session_id, session_file });
+}
+
+async fn reload(core: &Arc<Core>, names: Vec<String>, origin: Option<Origin>, reply: Reply) {
+    let outcome = core.hooks.replace(Replace::Reload { names, origin }, Box::new(|| Ok(()))).await;
+    core.refresh_tools();
+    match outcome {
+        Ok(report) => {
+            core.handle.emit(Event::Reloaded { report: report.clone() });
+            ready(core, StartReason::Reload);
+            reply
+                .send(serde_json::to_value(report).map_err(|e| OpError::new("reload_failed", e.to_string())));
+        }
+        Err(why) => failed(core, "reload_failed", format!("The reload did not happen: {why}"), reply),
+    }
+}
+
+/// Told to whoever asked; to everyone if nobody did.
+fn failed(core: &Core, code: &str, message: String, reply: Reply) {
+    if reply.wanted() {
+        reply.err(code, message);
+    } else {
+        core.notify("error", message);
+    }
+}
+
+async fn new_session(core: &Arc<Core>, parent: Option<PathBuf>, origin: Option<Origin>, reply: Reply) {
+    let reason = StartReason::New;
+    let (next, previous) = {
+        let old = core.session();
+        let dir = old.dir().to_owned();
+        let next = match old.is_in_memory() {
+            true => Session::in_memory(&core.cwd, &dir),
+            false => Session::create(&core.cwd, &dir, parent.as_deref()),
+        };
+        (next, SessionRef { id: old.id().to_owned(), file: old.file().map(Into::into) })
+    };
+    let target = SessionRef { id: next.id().to_owned(), file: None };
+    let swapped = core.clone();
+    let swap = Box::new(move || {
+        install(&swapped, next);
+        Ok(())
+    });
+    let outcome = core.hooks.replace(Replace::Session { reason, target, previous, origin }, swap).await;
+    core.refresh_tools();
+    match outcome {
+        Ok(report) => {
+            for note in report.notes {
+                core.notify("warning", note);
+            }
+            ready(core, reason);
+            reply.ok(json!({"cancelled": false}));
+        }
+        Err(why) => failed(core, "new_session_failed", format!("The session did not change: {why}"), reply),
+    }
+}
+
+/// The old session's file is closed with it; what waited for it goes too.
+fn install(core: &Core, mut next: Session) {
+    let (model, thinking, emptied) = {
+        let mut state = core.state();
+        let emptied = !state.queue.is_empty();
+        state.queue.clear();
+        state.next_turn.clear();
+        state.pending_bash.clear();
+        core.show_run(&state);
+        (state.model.clone(), state.thinking, emptied)
+    };
+    if let Err(e) = record_model(&mut next, model.as_deref(), thinking) {
+        next.note(e.to_string());
+    }
+    *core.session() = next;
+    core.show_session();
+    if emptied {
+        core.queue_changed();
+    }
+}

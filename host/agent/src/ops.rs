@@ -1,0 +1,387 @@
+//! The op loop: takes what front ends and extensions ask while the session thread works.
+//! Nothing here waits: an op changes state under a short lock, or becomes a job of the
+//! session thread or a task of its own, and the next op is taken.
+
+use crate::{
+    core::{Admission, Core, Reply, State},
+    engine::{clamp, model_fields, thinking_fields},
+    event::Event,
+    handle::OpRequest,
+    hooks::{InputSource, StreamingBehavior},
+    jobs::{Job, RunJob, RunStart},
+    message::{CustomMessage, Extra, ImageContent, Message, MessageContent, now_ms},
+    model::ThinkingLevel,
+    op::{DeliverAs, Op, OutgoingMessage, SendOptions},
+    queue::Queued,
+    session::SessionError,
+    user_bash,
+};
+use serde_json::{Map, Value, json};
+use std::{sync::Arc, time::Duration};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+/// All of a shutdown together.
+const SHUTDOWN: Duration = Duration::from_secs(5);
+/// Of it, what the last hooks of an aborted run may take.
+const SETTLE: Duration = Duration::from_secs(2);
+
+pub(crate) async fn serve(core: Arc<Core>, mut ops: mpsc::UnboundedReceiver<OpRequest>) {
+    loop {
+        let request = tokio::select! {
+            biased;
+            () = core.stopped.cancelled() => return,
+            request = ops.recv() => request,
+        };
+        let Some(OpRequest { op, reply }) = request else { return };
+        core.accept(op, Reply(reply));
+    }
+}
+
+impl Core {
+    fn accept(self: &Arc<Self>, op: Op, reply: Reply) {
+        match op {
+            Op::Abort => self.abort(reply),
+            Op::Answer { id, answer } => {
+                self.handle.answer(id, answer);
+                reply.ok(Value::Null);
+            }
+            Op::Shutdown { from_signal } => self.shut_down(from_signal, reply),
+            _ if self.state().stopping => reply.err("engine_stopped", "the engine is stopping"),
+            Op::Prompt { text, images, streaming_behavior, source } => {
+                self.prompt(text, images, streaming_behavior, source, reply);
+            }
+            Op::SendUserMessage { content, deliver_as, expand } => {
+                self.send_user_message(content, deliver_as, expand, reply);
+            }
+            Op::SendMessage { message, options } => self.send_message(message, options, reply),
+            Op::UserBash { command, exclude_from_context } => {
+                user_bash::start(self, command, exclude_from_context, reply);
+            }
+            Op::Reload { names, now, origin } => {
+                self.before_replacement("The reload", now);
+                self.job(Job::Reload { names, origin, reply });
+            }
+            Op::NewSession { parent_session, origin } => {
+                self.before_replacement("The new session", true);
+                self.job(Job::NewSession { parent_session, origin, reply });
+            }
+            Op::AppendEntry { custom_type, data } => {
+                let mut fields = Map::new();
+                fields.insert("customType".into(), custom_type.into());
+                if let Some(data) = data {
+                    fields.insert("data".into(), data);
+                }
+                let entry = self.append_shown("custom", fields);
+                reply.send(entry.map(|e| json!({"entryId": e["id"]})).map_err(Into::into));
+            }
+            Op::SetSessionName { name } => self.set_session_name(name, reply),
+            Op::SetLabel { entry_id, label } => self.set_label(entry_id, label, reply),
+            Op::SetModel { provider, model } => self.set_model(&provider, &model, reply),
+            Op::SetThinkingLevel { level } => self.set_thinking(level, reply),
+            Op::SetActiveTools { names } => {
+                self.refresh_tools();
+                let mut state = self.state();
+                state.tools.set_active(&names);
+                self.show_tools(&state);
+                drop(state);
+                reply.ok(Value::Null);
+            }
+            Op::WaitForIdle => {
+                let mut state = self.state();
+                match state.idle() && !state.settling {
+                    true => reply.ok(Value::Null),
+                    false => state.idle_waiters.push(reply),
+                }
+            }
+        }
+    }
+
+    /// A first abort ends what runs; a second the hooks that are told so.
+    fn abort(&self, reply: Reply) {
+        cancel_runs(&self.state());
+        if let Some(bash) = &self.state().bash {
+            bash.cancel();
+        }
+        reply.ok(Value::Null);
+    }
+
+    fn before_replacement(&self, what: &str, now: bool) {
+        if now {
+            cancel_runs(&self.state());
+        } else if !self.state().idle() {
+            self.notify("info", format!("{what} waits for the run to end."));
+        }
+    }
+
+    /// Accepts a run: from here on the engine is not idle. Takes the lock that saw it idle, since
+    /// a run that settles in between would leave what was queued for it behind.
+    fn accept_run(&self, state: &mut State, start: RunStart, reply: Reply) {
+        let cancel = CancellationToken::new();
+        state.next_run += 1;
+        let id = state.next_run;
+        state.runs.push_back((id, cancel.clone()));
+        self.show_run(state);
+        self.job(Job::Run(RunJob { id, cancel, start, reply }));
+    }
+
+    fn prompt(
+        self: &Arc<Self>,
+        text: String,
+        images: Vec<ImageContent>,
+        behavior: Option<StreamingBehavior>,
+        source: InputSource,
+        reply: Reply,
+    ) {
+        if let Some((name, args)) = self.extension_command(&text) {
+            return self.command(name, args, reply);
+        }
+        let mut state = self.state();
+        if state.idle() {
+            return self.accept_run(&mut state, RunStart::Text { text, images, source }, reply);
+        }
+        match behavior {
+            Some(place) => self.admit(&mut state, Admission { text, images, source, place, reply }),
+            None => reply.err(
+                "streaming_behavior_required",
+                "The agent is working: send this with streamingBehavior \"steer\" or \"followUp\".",
+            ),
+        }
+    }
+
+    fn admit(&self, state: &mut State, admission: Admission) {
+        state.admissions.push_back(admission);
+        self.show_run(state);
+        self.admitted.notify_one();
+    }
+
+    fn extension_command(&self, text: &str) -> Option<(String, String)> {
+        let (name, args) = text.strip_prefix('/').map(|t| t.split_once(' ').unwrap_or((t, "")))?;
+        let name = name.trim_end();
+        self.hooks.commands().iter().any(|c| c.name == name).then(|| (name.to_owned(), args.to_owned()))
+    }
+
+    /// In a task of its own, also during a run: it may ask for what the session thread does.
+    /// Answered when it has ended.
+    fn command(self: &Arc<Self>, name: String, args: String, reply: Reply) {
+        let core = self.clone();
+        tokio::spawn(async move {
+            let outcome = core.hooks.command(&name, &args).await;
+            core.refresh_tools();
+            match outcome {
+                Some(Ok(())) => reply.ok(json!({"disposition": "handled"})),
+                // The hooks have made a diagnostic of it; whoever asked is told as well.
+                Some(Err(error)) => reply.ok(json!({"disposition": "handled", "error": error})),
+                None => reply.err("unknown_command", format!("There is no command /{name} any more.")),
+            }
+        });
+    }
+
+    fn send_user_message(
+        self: &Arc<Self>,
+        content: MessageContent,
+        place: Option<StreamingBehavior>,
+        expand: bool,
+        reply: Reply,
+    ) {
+        let text = content.plain_text();
+        if expand && let Some((name, args)) = self.extension_command(&text) {
+            self.command(name, args, Reply(None));
+            return reply.ok(Value::Null);
+        }
+        let mut state = self.state();
+        if state.idle() {
+            self.accept_run(&mut state, RunStart::Blocks(content), Reply(None));
+            return reply.ok(Value::Null);
+        }
+        let Some(place) = place else {
+            return reply.err(
+                "deliver_as_required",
+                "The agent is working: send the message with deliverAs \"steer\" or \"followUp\".",
+            );
+        };
+        let images = images(&content);
+        let source = InputSource::Extension;
+        self.admit(&mut state, Admission { text, images, source, place, reply: Reply(None) });
+        reply.ok(Value::Null);
+    }
+
+    /// events.md E.4, top down.
+    fn send_message(&self, message: OutgoingMessage, options: SendOptions, reply: Reply) {
+        let custom = CustomMessage {
+            custom_type: message.custom_type,
+            content: message.content,
+            display: message.display,
+            details: message.details,
+            timestamp: now_ms(),
+            extra: Extra::new(),
+        };
+        let triggers = options.trigger_turn == Some(true);
+        let mut state = self.state();
+        let streaming = !state.idle();
+        match options.deliver_as {
+            Some(DeliverAs::NextTurn) => state.next_turn.push(custom),
+            Some(DeliverAs::Interrupt) if triggers => {
+                cancel_runs(&state);
+                self.accept_run(&mut state, RunStart::Custom(custom), Reply(None));
+            }
+            _ if streaming && options.trigger_turn != Some(false) && !hidden_only(&options) => {
+                let place = match options.deliver_as {
+                    Some(DeliverAs::FollowUp) => StreamingBehavior::FollowUp,
+                    _ => StreamingBehavior::Steer,
+                };
+                state.queue.push(place, Queued::Custom(custom));
+                drop(state);
+                self.queue_changed();
+            }
+            _ if !streaming && triggers => {
+                self.accept_run(&mut state, RunStart::Custom(custom), Reply(None));
+            }
+            _ => {
+                drop(state);
+                return self.append_outside(custom, options.exclude_from_context, reply);
+            }
+        }
+        reply.ok(Value::Null);
+    }
+
+    /// Into the transcript without a run; only listeners are told.
+    fn append_outside(&self, custom: CustomMessage, hidden: bool, reply: Reply) {
+        let message = Message::Custom(custom);
+        match self.append_message(&message, hidden) {
+            Err(e) => reply.send(Err(e.into())),
+            Ok(_) => {
+                self.emit_after_dispatch(Event::MessageStart { message: Box::new(message.clone()) });
+                self.emit_after_dispatch(Event::MessageEnd { message: Box::new(message) });
+                reply.ok(Value::Null);
+            }
+        }
+    }
+
+    fn append_shown(&self, kind: &str, fields: Map<String, Value>) -> Result<Arc<Value>, SessionError> {
+        let entry = self.append(kind, fields)?;
+        self.emit_after_dispatch(Event::EntryAppended { entry: (*entry).clone() });
+        Ok(entry)
+    }
+
+    fn set_session_name(&self, name: Option<String>, reply: Reply) {
+        let name = name.map(|n| n.trim().to_owned()).filter(|n| !n.is_empty());
+        let mut fields = Map::new();
+        if let Some(name) = &name {
+            fields.insert("name".into(), name.clone().into());
+        }
+        match self.append_shown("session_info", fields) {
+            Err(e) => reply.send(Err(e.into())),
+            Ok(_) => {
+                self.handle.update_view(|v| v.session_name = name.clone());
+                self.emit_after_dispatch(Event::SessionInfoChanged { name });
+                reply.ok(Value::Null);
+            }
+        }
+    }
+
+    fn set_label(&self, entry_id: String, label: Option<String>, reply: Reply) {
+        if !self.session().has_entry(&entry_id) {
+            return reply.send(Err(SessionError::UnknownEntry(entry_id).into()));
+        }
+        let mut fields = Map::new();
+        fields.insert("targetId".into(), entry_id.into());
+        if let Some(label) = label {
+            fields.insert("label".into(), label.into());
+        }
+        reply.send(self.append_shown("label", fields).map(|_| Value::Null).map_err(Into::into));
+    }
+
+    fn set_model(&self, provider: &str, id: &str, reply: Reply) {
+        let Some(model) = self.models.get(provider, id) else { return reply.ok(false) };
+        let info = model.info().clone();
+        let (changed, thinking) = {
+            let mut state = self.state();
+            let changed = state.model.as_ref().is_none_or(|m| *m.info() != info);
+            let thinking = clamp(state.thinking, Some(&info));
+            state.model = Some(model);
+            (changed, (state.thinking != thinking).then_some(thinking))
+        };
+        self.handle.update_view(|v| v.model = Some(info.clone()));
+        let mut written = Ok(());
+        if let Some(level) = thinking {
+            written = self.apply_thinking(level);
+        }
+        if changed {
+            written = written.and(self.append_shown("model_change", model_fields(&info)).map(drop));
+        }
+        reply.send(written.map(|()| Value::Bool(true)).map_err(Into::into));
+    }
+
+    fn set_thinking(&self, level: ThinkingLevel, reply: Reply) {
+        let level = {
+            let state = self.state();
+            let level = clamp(level, state.model.as_deref().map(|m| m.info()));
+            (level != state.thinking).then_some(level)
+        };
+        let written = level.map_or(Ok(()), |level| self.apply_thinking(level));
+        reply.send(written.map(|()| Value::Null).map_err(Into::into));
+    }
+
+    fn apply_thinking(&self, level: ThinkingLevel) -> Result<(), SessionError> {
+        self.state().thinking = level;
+        self.handle.update_view(|v| v.thinking = level);
+        self.append_shown("thinking_level_change", thinking_fields(level)).map(drop)
+    }
+
+    /// Aborts, settles, tells the hooks; after five seconds it is over whatever they do.
+    fn shut_down(self: &Arc<Self>, from_signal: bool, reply: Reply) {
+        if std::mem::replace(&mut self.state().stopping, true) {
+            return reply.ok(Value::Null);
+        }
+        self.abort(Reply(None));
+        let (done, ended) = oneshot::channel();
+        self.job(Job::Shutdown { from_signal, done });
+        let core = self.clone();
+        tokio::spawn(async move {
+            let closing = core.state().closing.clone();
+            let ended = tokio::time::timeout(SHUTDOWN, async {
+                tokio::pin!(ended);
+                if tokio::time::timeout(SETTLE, &mut ended).await.is_err() {
+                    closing.cancel();
+                    cancel_runs(&core.state());
+                    let _ = ended.await;
+                }
+            });
+            let _ = ended.await;
+            // Whoever waits for the end may open the file next.
+            core.session().close();
+            core.handle.emit(Event::Stopped);
+            core.stopped.cancel();
+            reply.ok(Value::Null);
+        });
+    }
+}
+
+fn cancel_runs(state: &State) {
+    if state.runs.front().is_some_and(|(_, token)| token.is_cancelled()) {
+        state.closing.cancel();
+    }
+    for (_, token) in &state.runs {
+        token.cancel();
+    }
+}
+
+/// For the eyes of the user, and nobody asked for a place in the queue (row 5).
+fn hidden_only(options: &SendOptions) -> bool {
+    options.exclude_from_context && options.deliver_as.is_none() && options.trigger_turn != Some(true)
+}
+
+pub(crate) fn images(content: &MessageContent) -> Vec<ImageContent> {
+    let blocks = match content {
+        MessageContent::Text(_) => return Vec::new(),
+        MessageContent::Blocks(blocks) => blocks,
+    };
+    blocks
+        .iter()
+        .filter_map(|b| match b {
+            crate::message::Content::Image(image) => Some(image.clone()),
+            _ => None,
+        })
+        .collect()
+}

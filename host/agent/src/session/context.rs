@@ -1,0 +1,216 @@
+//! What a model is to know of a session, derived from the path to the leaf
+//! (events.md C.5). Reads entries, writes nothing.
+
+use super::{Entry, Session};
+use crate::{
+    message::{BranchSummaryMessage, CustomMessage, Extra, Message, MessageContent},
+    model::ThinkingLevel,
+};
+use serde_json::Value;
+use std::collections::{BTreeMap, HashMap};
+
+/// Says that older messages are gone and what stands for them.
+const COMPACTED: &str = "Earlier parts of this conversation were condensed. What was kept of them:\n\n";
+
+#[derive(Clone, Debug, Default)]
+pub struct SessionContext {
+    /// Without system messages, otherwise in order; not yet paired.
+    pub messages: Vec<Message>,
+    /// `(provider, model id)` that was used last.
+    pub model: Option<(String, String)>,
+    pub thinking: Option<ThinkingLevel>,
+    /// What the system messages on the path add up to.
+    pub prompt: PromptState,
+}
+
+/// The recorded prompt: its sections and the tools it declared.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PromptState {
+    /// Nothing was ever recorded.
+    pub absent: bool,
+    pub sections: BTreeMap<String, String>,
+    pub tools: Vec<String>,
+}
+
+impl Session {
+    pub fn context(&self) -> SessionContext {
+        let mut context = SessionContext {
+            messages: self.messages(),
+            prompt: self.recorded_prompt(),
+            ..Default::default()
+        };
+        for entry in self.path() {
+            match (entry.kind(), entry.message()) {
+                ("model_change", _) => {
+                    if let (Some(p), Some(m)) = (entry.str("provider"), entry.str("modelId")) {
+                        context.model = Some((p.to_owned(), m.to_owned()));
+                    }
+                }
+                ("thinking_level_change", _) => {
+                    context.thinking =
+                        entry.str("thinkingLevel").and_then(ThinkingLevel::parse).or(context.thinking);
+                }
+                (_, Some(Message::Assistant(m))) if !m.provider.is_empty() && !m.model.is_empty() => {
+                    context.model = Some((m.provider.clone(), m.model.clone()));
+                }
+                _ => {}
+            }
+        }
+        context
+    }
+
+    /// What a model is to know, in order; not yet paired, without system messages.
+    pub fn messages(&self) -> Vec<Message> {
+        messages(&self.path())
+    }
+
+    /// What the system messages on the path add up to.
+    pub fn recorded_prompt(&self) -> PromptState {
+        let mut prompt = PromptState { absent: true, ..Default::default() };
+        for entry in self.path() {
+            if let Some(Message::System(m)) = entry.message() {
+                prompt.apply(&m.extra);
+            }
+        }
+        prompt
+    }
+}
+
+impl PromptState {
+    /// A system message holds what changed: `null` removes a section.
+    fn apply(&mut self, patch: &Extra) {
+        self.absent = false;
+        if let Some(Value::Object(sections)) = patch.get("sections") {
+            for (tag, text) in sections {
+                match text {
+                    Value::String(text) => _ = self.sections.insert(tag.clone(), text.clone()),
+                    _ => _ = self.sections.remove(tag),
+                }
+            }
+        }
+        let names = |key: &str| -> Vec<String> {
+            let list = patch.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
+            list.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+        };
+        let removed = names("toolsRemoved");
+        self.tools.retain(|t| !removed.contains(t));
+        for tool in names("toolsAdded") {
+            if !self.tools.contains(&tool) {
+                self.tools.push(tool);
+            }
+        }
+    }
+}
+
+fn messages(path: &[&Entry]) -> Vec<Message> {
+    let edits = edits(path);
+    let mut out = Vec::new();
+    // The latest summary stands for what is older than the tail it keeps. Entries without
+    // one are history of another program's strategy.
+    let boundary = path.iter().rposition(|e| e.kind() == "compaction" && e.str("summary").is_some());
+    let start = match boundary {
+        None => 0,
+        Some(at) => {
+            out.extend(summary(path[at]));
+            let kept = path[at].str("firstKeptEntryId");
+            path[..at].iter().position(|e| Some(e.id()) == kept).unwrap_or(at)
+        }
+    };
+    for entry in &path[start..] {
+        let Some(message) = visible(entry) else { continue };
+        match edits.get(entry.id()) {
+            None => out.push(message),
+            Some(None) => {}
+            Some(Some(content)) => out.push(with_content(message, content.clone())),
+        }
+    }
+    out
+}
+
+/// The last edit of each target.
+fn edits(path: &[&Entry]) -> HashMap<String, Option<MessageContent>> {
+    let mut edits = HashMap::new();
+    for entry in path.iter().filter(|e| e.kind() == "context_edit") {
+        let Some(target) = entry.str("targetId") else { continue };
+        match entry.raw.get("replacement") {
+            Some(Value::Null) => _ = edits.insert(target.to_owned(), None),
+            Some(r) => {
+                let content = r.get("content").and_then(|c| serde_json::from_value(c.clone()).ok());
+                if let Some(content) = content {
+                    edits.insert(target.to_owned(), Some(content));
+                }
+            }
+            None => {}
+        }
+    }
+    edits
+}
+
+fn with_content(message: Message, content: MessageContent) -> Message {
+    match message {
+        Message::User(mut m) => {
+            m.content = content;
+            Message::User(m)
+        }
+        Message::Custom(mut m) => {
+            m.content = content;
+            Message::Custom(m)
+        }
+        Message::Assistant(mut m) => {
+            m.content = content.blocks();
+            Message::Assistant(m)
+        }
+        Message::ToolResult(mut m) => {
+            m.content = content.blocks();
+            Message::ToolResult(m)
+        }
+        other => other,
+    }
+}
+
+fn summary(entry: &Entry) -> Option<Message> {
+    let summary = entry.str("summary")?;
+    Some(Message::Custom(CustomMessage {
+        custom_type: "compaction".into(),
+        content: MessageContent::Text(format!("{COMPACTED}{summary}")),
+        display: false,
+        details: None,
+        timestamp: millis(entry),
+        extra: Extra::new(),
+    }))
+}
+
+fn visible(entry: &Entry) -> Option<Message> {
+    match entry.kind() {
+        "message" => match entry.message()? {
+            Message::System(_) | Message::Other(_) => None,
+            Message::BashExecution(b) if b.exclude_from_context => None,
+            other => Some(other.clone()),
+        },
+        "custom_message" => {
+            if entry.raw.get("excludeFromContext") == Some(&Value::Bool(true)) {
+                return None;
+            }
+            Some(Message::Custom(CustomMessage {
+                custom_type: entry.str("customType").unwrap_or_default().to_owned(),
+                content: serde_json::from_value(entry.raw.get("content")?.clone()).ok()?,
+                display: entry.raw.get("display").and_then(Value::as_bool).unwrap_or(false),
+                details: entry.raw.get("details").cloned(),
+                timestamp: millis(entry),
+                extra: Extra::new(),
+            }))
+        }
+        "branch_summary" => Some(Message::BranchSummary(BranchSummaryMessage {
+            summary: entry.str("summary")?.to_owned(),
+            from_id: entry.str("fromId").unwrap_or("root").to_owned(),
+            timestamp: millis(entry),
+            extra: Extra::new(),
+        })),
+        _ => None,
+    }
+}
+
+fn millis(entry: &Entry) -> i64 {
+    let time: Option<jiff::Timestamp> = entry.str("timestamp").and_then(|t| t.parse().ok());
+    time.map_or(0, jiff::Timestamp::as_millisecond)
+}

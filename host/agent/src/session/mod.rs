@@ -1,0 +1,335 @@
+//! A session: what happened, one entry after another, in memory and (unless asked
+//! otherwise) in one JSONL file of format v3 (events.md C.4). Knows messages and
+//! files; knows nothing of runs, models, or hooks.
+//!
+//! Lossless: an entry is the JSON object that was read. Unknown kinds and keys
+//! stay, malformed lines stay in the file, and no line is ever rewritten.
+
+mod context;
+mod file;
+mod place;
+#[cfg(test)]
+mod tests;
+
+pub use context::{PromptState, SessionContext};
+pub use place::{default_dir, latest, valid_id};
+
+use crate::message::{Message, now_ms};
+use file::SessionFile;
+use serde_json::{Map, Value, json};
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+/// The format that is written.
+pub const VERSION: u64 = 3;
+
+/// Why a session could not be opened or written.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// Another program, or another session of this one, has the file.
+    #[error("{} is in use by another Atomic; close that one, or start a session of your own", .0.display())]
+    Locked(PathBuf),
+    /// Nothing was changed in it.
+    #[error("{} is not a session file ({reason}); it was left as it is", path.display())]
+    Foreign { path: PathBuf, reason: String },
+    #[error("{} has session format {version}, this program writes {VERSION}; it was left as it is. Open it with a newer Atomic", path.display())]
+    TooNew { path: PathBuf, version: u64 },
+    #[error("{} has session format {version}; this program reads {VERSION} and cannot migrate older files yet; it was left as it is", path.display())]
+    TooOld { path: PathBuf, version: u64 },
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io { action: &'static str, path: PathBuf, source: std::io::Error },
+    #[error("no entry {0} in this session")]
+    UnknownEntry(String),
+}
+
+impl SessionError {
+    /// Stable, for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            SessionError::Locked(_) => "session_locked",
+            SessionError::Foreign { .. } => "session_foreign",
+            SessionError::TooNew { .. } => "session_too_new",
+            SessionError::TooOld { .. } => "session_too_old",
+            SessionError::Io { .. } => "session_io",
+            SessionError::UnknownEntry(_) => "unknown_entry",
+        }
+    }
+}
+
+/// One line after the header, and the message it carries.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    pub raw: Arc<Value>,
+    message: Option<Arc<Message>>,
+}
+
+impl Entry {
+    fn new(raw: Value) -> Self {
+        let message = match raw.get("type").and_then(Value::as_str) {
+            Some("message") => raw.get("message").and_then(|m| serde_json::from_value(m.clone()).ok()),
+            _ => None,
+        };
+        Entry { raw: Arc::new(raw), message: message.map(Arc::new) }
+    }
+    pub fn kind(&self) -> &str {
+        self.str("type").unwrap_or("")
+    }
+    pub fn id(&self) -> &str {
+        self.str("id").unwrap_or("")
+    }
+    pub fn message(&self) -> Option<&Message> {
+        self.message.as_deref()
+    }
+    fn str(&self, key: &str) -> Option<&str> {
+        self.raw.get(key).and_then(Value::as_str)
+    }
+}
+
+enum Backing {
+    Memory,
+    /// Named, not written: nothing is on disk before the user said something.
+    Pending(PathBuf),
+    File(SessionFile),
+}
+
+pub struct Session {
+    header: Value,
+    id: String,
+    dir: PathBuf,
+    backing: Backing,
+    entries: Vec<Entry>,
+    index: HashMap<String, usize>,
+    leaf: Option<String>,
+    notices: Vec<String>,
+}
+
+impl Session {
+    /// Never written (`--no-session`). `dir` is only where oversized tool results go.
+    pub fn in_memory(cwd: &Path, dir: &Path) -> Self {
+        Self::fresh(cwd, dir, None, |_, _| Backing::Memory)
+    }
+
+    /// A new session whose file appears with the first message.
+    pub fn create(cwd: &Path, dir: &Path, parent_session: Option<&Path>) -> Self {
+        Self::fresh(cwd, dir, parent_session, |id, header| {
+            let stamp = header["timestamp"].as_str().unwrap_or("").replace([':', '.'], "-");
+            Backing::Pending(dir.join(format!("{stamp}_{id}.jsonl")))
+        })
+    }
+
+    fn fresh(
+        cwd: &Path,
+        dir: &Path,
+        parent: Option<&Path>,
+        backing: impl FnOnce(&str, &Value) -> Backing,
+    ) -> Self {
+        let id = uuid::Uuid::now_v7().to_string();
+        let header = new_header(&id, cwd, parent);
+        Session {
+            backing: backing(&id, &header),
+            header,
+            id,
+            dir: dir.to_owned(),
+            entries: Vec::new(),
+            index: HashMap::new(),
+            leaf: None,
+            notices: Vec::new(),
+        }
+    }
+
+    /// Opens, locks, and reads a file. An empty one becomes a new session of `cwd` in its place.
+    pub fn open(path: &Path, cwd: &Path) -> Result<Self, SessionError> {
+        let opened = SessionFile::open(path, || {
+            let id = uuid::Uuid::now_v7().to_string();
+            new_header(&id, cwd, None)
+        })?;
+        let id = opened.header.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let mut session = Session {
+            header: opened.header,
+            id,
+            dir: path.parent().unwrap_or(Path::new(".")).to_owned(),
+            backing: Backing::File(opened.file),
+            entries: Vec::new(),
+            index: HashMap::new(),
+            leaf: None,
+            notices: opened.notices,
+        };
+        for raw in opened.entries {
+            session.remember(Entry::new(raw));
+        }
+        Ok(session)
+    }
+
+    /// The latest session of `cwd` in `dir`, or a new one if there is none.
+    pub fn continue_latest(cwd: &Path, dir: &Path) -> Result<Self, SessionError> {
+        match latest(dir, cwd)? {
+            Some(path) => Self::open(&path, cwd),
+            None => Ok(Self::create(cwd, dir, None)),
+        }
+    }
+
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+    pub fn header(&self) -> &Value {
+        &self.header
+    }
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+    /// Absent while nothing is written.
+    pub fn file(&self) -> Option<&Path> {
+        match &self.backing {
+            Backing::File(f) => Some(f.path()),
+            _ => None,
+        }
+    }
+    /// Where the session was started; a resumed one runs there.
+    pub fn cwd(&self) -> Option<&str> {
+        self.header.get("cwd").and_then(Value::as_str)
+    }
+    pub fn is_in_memory(&self) -> bool {
+        matches!(self.backing, Backing::Memory)
+    }
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+    pub fn leaf_id(&self) -> Option<&str> {
+        self.leaf.as_deref()
+    }
+    /// What opening found and mended, ready to be shown.
+    pub fn notices(&self) -> &[String] {
+        &self.notices
+    }
+
+    pub fn note(&mut self, notice: String) {
+        self.notices.push(notice);
+    }
+
+    /// The last `session_info`; an empty name clears.
+    pub fn name(&self) -> Option<String> {
+        let last = self.entries.iter().rev().find(|e| e.kind() == "session_info")?;
+        last.str("name").filter(|n| !n.is_empty()).map(str::to_owned)
+    }
+
+    pub fn has_entry(&self, id: &str) -> bool {
+        self.index.contains_key(id)
+    }
+
+    /// From the root to the leaf.
+    pub fn path(&self) -> Vec<&Entry> {
+        let mut path = Vec::new();
+        let mut next = self.leaf.as_deref();
+        // A parent loop in a foreign file ends the path instead of the program.
+        while let Some(entry) = next.and_then(|id| self.index.get(id)).and_then(|i| self.entries.get(*i)) {
+            if path.len() >= self.entries.len() {
+                break;
+            }
+            path.push(entry);
+            next = entry.str("parentId");
+        }
+        path.reverse();
+        path
+    }
+
+    /// A message becomes a `message` entry, a custom one a `custom_message`. `hidden`: shown,
+    /// never in a model's context.
+    pub fn append_message(&mut self, message: &Message, hidden: bool) -> Result<Arc<Value>, SessionError> {
+        let mut fields = Map::new();
+        let kind = match message {
+            Message::Custom(custom) => {
+                if let Ok(Value::Object(all)) = serde_json::to_value(custom) {
+                    // The entry has its own ISO timestamp.
+                    fields.extend(all.into_iter().filter(|(k, _)| k != "timestamp"));
+                }
+                if hidden {
+                    fields.insert("excludeFromContext".into(), Value::Bool(true));
+                }
+                "custom_message"
+            }
+            other => {
+                fields.insert("message".into(), serde_json::to_value(other).unwrap_or(Value::Null));
+                "message"
+            }
+        };
+        self.append(kind, fields)
+    }
+
+    /// Adds an entry below the leaf and writes it. On an error nothing was added.
+    pub fn append(&mut self, kind: &str, fields: Map<String, Value>) -> Result<Arc<Value>, SessionError> {
+        let mut raw = Map::new();
+        raw.insert("type".into(), kind.into());
+        raw.insert("id".into(), self.new_entry_id().into());
+        raw.insert("parentId".into(), self.leaf.clone().map_or(Value::Null, Value::String));
+        raw.insert("timestamp".into(), iso(now_ms()).into());
+        raw.extend(fields);
+        let entry = Entry::new(Value::Object(raw));
+        self.write(&entry)?;
+        let raw = entry.raw.clone();
+        self.remember(entry);
+        Ok(raw)
+    }
+
+    /// Lets go of the file and its lock; what comes now is kept in memory only.
+    pub fn close(&mut self) {
+        self.backing = Backing::Memory;
+    }
+
+    fn write(&mut self, entry: &Entry) -> Result<(), SessionError> {
+        match &mut self.backing {
+            Backing::Memory => Ok(()),
+            Backing::File(file) => file.append(&[&entry.raw]),
+            Backing::Pending(path) => {
+                let spoken = matches!(entry.message(), Some(Message::User(_) | Message::Assistant(_)));
+                if spoken {
+                    let mut lines = vec![&self.header];
+                    lines.extend(self.entries.iter().map(|e| &*e.raw));
+                    lines.push(&entry.raw);
+                    self.backing = Backing::File(SessionFile::create(path, &lines)?);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn remember(&mut self, entry: Entry) {
+        let id = entry.id().to_owned();
+        self.leaf = Some(id.clone());
+        self.index.insert(id, self.entries.len());
+        self.entries.push(entry);
+    }
+
+    /// 8 hex digits, unique in the file.
+    fn new_entry_id(&self) -> String {
+        loop {
+            let random = uuid::Uuid::now_v7().as_u128() as u32;
+            let id = format!("{random:08x}");
+            if !self.index.contains_key(&id) {
+                return id;
+            }
+        }
+    }
+}
+
+fn new_header(id: &str, cwd: &Path, parent: Option<&Path>) -> Value {
+    let mut header = json!({
+        "type": "session",
+        "version": VERSION,
+        "id": id,
+        "timestamp": iso(now_ms()),
+        "cwd": cwd.to_string_lossy(),
+    });
+    if let Some(parent) = parent {
+        header["parentSession"] = parent.to_string_lossy().into();
+    }
+    header
+}
+
+/// `2026-01-31T12:00:00.000Z`.
+pub(crate) fn iso(ms: i64) -> String {
+    let time = jiff::Timestamp::from_millisecond(ms).unwrap_or_default();
+    time.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string()
+}

@@ -1,0 +1,13 @@
+//! The engine driven through its handle, as a front end does.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod doubles;
+mod fakes;
+mod log;
+
+mod aborting;
+mod order;
+mod queueing;
+mod requests;
+mod sessions;
+mod tool_calls;

@@ -1,0 +1,136 @@
+//! `exec` and the host's timer.
+
+use super::{Asker, Outcome, body, json};
+use serde::{Deserialize, Serialize};
+use std::{path::PathBuf, process::Stdio, time::Duration};
+use tokio::io::AsyncReadExt;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Exec {
+    command: String,
+    #[serde(default)]
+    args: Vec<String>,
+    #[serde(default)]
+    timeout_ms: Option<u64>,
+    #[serde(default)]
+    cwd: Option<PathBuf>,
+}
+
+#[derive(Serialize, Default)]
+struct ExecResult {
+    stdout: String,
+    stderr: String,
+    code: i32,
+    killed: bool,
+}
+
+/// No shell, stdin closed, the whole process group ended at the timeout, at the fence and when
+/// nobody waits any more. Never fails: a command that cannot be started has code 1 (events.md E.1).
+pub(super) async fn exec(a: &Asker, bytes: &[u8]) -> Outcome {
+    let x: Exec = body("exec", bytes)?;
+    let config = a.host.config();
+    let cwd = x.cwd.map_or_else(|| config.cwd.clone(), |c| config.cwd.join(c));
+    let mut command = tokio::process::Command::new(&x.command);
+    command
+        .args(&x.args)
+        .current_dir(&cwd)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true);
+    for name in &config.removed_env {
+        command.env_remove(name);
+    }
+    #[cfg(unix)]
+    command.process_group(0);
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(e) => {
+            let stderr = format!("{}: {e}", x.command);
+            return json(&ExecResult { stderr, code: 1, ..ExecResult::default() });
+        }
+    };
+    let group = Group(child.id());
+    let (mut out, mut err) = (child.stdout.take(), child.stderr.take());
+    let read = async {
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        let (status, _, _) = tokio::join!(
+            child.wait(),
+            async {
+                if let Some(o) = &mut out {
+                    let _ = o.read_to_end(&mut stdout).await;
+                }
+            },
+            async {
+                if let Some(e) = &mut err {
+                    let _ = e.read_to_end(&mut stderr).await;
+                }
+            },
+        );
+        (status, stdout, stderr)
+    };
+    let limit = x.timeout_ms.map_or(Duration::from_secs(60 * 60 * 24), Duration::from_millis);
+    match tokio::time::timeout(limit, read).await {
+        Ok((status, stdout, stderr)) => {
+            group.ended();
+            json(&ExecResult {
+                stdout: String::from_utf8_lossy(&stdout).into_owned(),
+                stderr: String::from_utf8_lossy(&stderr).into_owned(),
+                code: status.ok().map_or(1, |s| code(&s)),
+                killed: false,
+            })
+        }
+        Err(_) => {
+            drop(group);
+            json(&ExecResult {
+                stderr: format!("timed out after {} ms", limit.as_millis()),
+                code: 124,
+                killed: true,
+                ..ExecResult::default()
+            })
+        }
+    }
+}
+
+fn code(status: &std::process::ExitStatus) -> i32 {
+    #[cfg(unix)]
+    {
+        use std::os::unix::process::ExitStatusExt;
+        status.code().or_else(|| status.signal().map(|s| 128 + s)).unwrap_or(1)
+    }
+    #[cfg(not(unix))]
+    {
+        status.code().unwrap_or(1)
+    }
+}
+
+/// Ends the group when it is dropped before the command has ended.
+struct Group(Option<u32>);
+
+impl Group {
+    fn ended(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        #[cfg(unix)]
+        if let Some(pid) = self.0.and_then(|p| rustix::process::Pid::from_raw(p.cast_signed())) {
+            let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Sleep {
+    ms: u64,
+}
+
+/// Through the host, so that a paused clock in tests holds for extensions too.
+pub(super) async fn sleep(bytes: &[u8]) -> Outcome {
+    let s: Sleep = body("sleep", bytes)?;
+    tokio::time::sleep(Duration::from_millis(s.ms)).await;
+    Ok(b"null".to_vec())
+}

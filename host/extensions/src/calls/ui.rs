@@ -1,0 +1,91 @@
+//! Dialogs and the small things of the face. Only an explicit yes approves; every other
+//! end is the default (decisions.md "Dialogs").
+
+use super::{Asker, NOTHING, Outcome, body, json, unsupported};
+use atomic_agent::{
+    event::Event,
+    op::{Dialog, DialogAnswer},
+};
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Ask {
+    title: String,
+    #[serde(default)]
+    message: String,
+    #[serde(default)]
+    options: Vec<String>,
+    #[serde(default)]
+    placeholder: Option<String>,
+    #[serde(default)]
+    prefill: Option<String>,
+    #[serde(default)]
+    timeout_ms: Option<u64>,
+}
+
+/// What an op answers when nobody can: the JSON of its default, for dialogs only.
+pub(super) fn default_answer(op: &str) -> Option<Vec<u8>> {
+    match op {
+        "ui.confirm" => Some(b"false".to_vec()),
+        "ui.select" | "ui.input" | "ui.editor" => Some(b"null".to_vec()),
+        _ => None,
+    }
+}
+
+pub(super) async fn ask(a: &Asker, op: &str, bytes: &[u8]) -> Outcome {
+    let q: Ask = body(op, bytes)?;
+    let Ok(engine) = a.host.engine(op) else { return Ok(default_answer(op).unwrap_or_default()) };
+    let dialog = match op {
+        "ui.confirm" => Dialog::Confirm { title: q.title, message: q.message, timeout_ms: q.timeout_ms },
+        "ui.select" => {
+            Dialog::Select { title: q.title, options: q.options.clone(), timeout_ms: q.timeout_ms }
+        }
+        "ui.input" => Dialog::Input { title: q.title, placeholder: q.placeholder, timeout_ms: q.timeout_ms },
+        _ => Dialog::Editor { title: q.title, prefill: q.prefill },
+    };
+    match (op, engine.dialog(dialog, a.generation.name()).await) {
+        ("ui.confirm", DialogAnswer::Confirmed(yes)) => json(&yes),
+        // A value that was never offered is no choice.
+        ("ui.select", DialogAnswer::Value(v)) if !q.options.contains(&v) => Ok(b"null".to_vec()),
+        ("ui.select" | "ui.input" | "ui.editor", DialogAnswer::Value(v)) => json(&v),
+        _ => Ok(default_answer(op).unwrap_or_default()),
+    }
+}
+
+#[derive(Deserialize)]
+struct Notify {
+    message: String,
+    #[serde(default)]
+    level: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Status {
+    key: String,
+    #[serde(default)]
+    text: Option<String>,
+}
+
+pub(super) fn call(a: &Asker, op: &str, bytes: &[u8]) -> Outcome {
+    let extension = a.generation.name().to_owned();
+    match op {
+        "ui.notify" => {
+            let n: Notify = body(op, bytes)?;
+            let level = n
+                .level
+                .filter(|l| matches!(l.as_str(), "info" | "warning" | "error"))
+                .unwrap_or_else(|| "info".into());
+            a.host.engine(op)?.emit(Event::Notify { message: n.message, level, extension: Some(extension) });
+        }
+        "ui.setStatus" => {
+            let s: Status = body(op, bytes)?;
+            a.host.statuses().note(a.generation.number(), &extension, &s.key, s.text.is_some());
+            a.host.engine(op)?.emit(Event::Status { key: s.key, text: s.text, extension });
+        }
+        // Accepted by faces that have a title; the line prompt has none.
+        "ui.setTitle" => {}
+        _ => return Err(unsupported(op)),
+    }
+    Ok(NOTHING)
+}

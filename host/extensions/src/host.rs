@@ -1,0 +1,446 @@
+//! The extensions of one session: what is loaded, in which generation, and what of it is
+//! published. Everything else of this crate hangs off it.
+
+use crate::{
+    breadcrumb,
+    calls::{self, Bus, Failure},
+    copies::Copies,
+    generation::{Generation, RetirePlan},
+    graveyard::{Budget, Graveyard},
+    load::{Library, Live},
+    refusal::Refusal,
+    registry::{FlagKind, Published, PublishedTool, Registered, Source, Sub},
+    statuses::Statuses,
+    tools::ExtensionTool,
+};
+use atomic_agent::{event::Event, handle::EngineHandle, tool::Tool};
+use serde_json::Value;
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    path::PathBuf,
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+use tokio::runtime::Handle;
+
+pub use crate::discover::Scope;
+
+/// What the host needs to know. Nothing here is read from the environment.
+#[derive(Clone, Debug)]
+pub struct ExtensionsConfig {
+    /// `$ATOMIC_HOME`.
+    pub home: PathBuf,
+    pub cwd: PathBuf,
+    /// `-e`: libraries or folders.
+    pub cli: Vec<PathBuf>,
+    pub no_extensions: bool,
+    /// Load the extension of this id alone: it runs as a program (`main.v1`).
+    pub only: Option<String>,
+    pub global_dirs: Vec<PathBuf>,
+    pub bundled_dir: Option<PathBuf>,
+    /// False: nothing of the project's own extensions is even opened.
+    pub project_trusted: bool,
+    pub has_ui: bool,
+    pub init_timeout: Duration,
+    /// Observers and chains; over it they are dropped and named.
+    pub handler_timeout: Duration,
+    /// Gates. `None`: they may wait for the user.
+    pub gate_timeout: Option<Duration>,
+    /// All `session_shutdown` handlers together, at the end of the program.
+    pub shutdown_grace: Duration,
+    /// Print and json: a fatal signal prints one line and exits 70.
+    pub crash_line: bool,
+    /// Where the breadcrumb page goes, for whoever looks after a crash; `None`: in memory only.
+    pub breadcrumbs: Option<PathBuf>,
+    /// Variables that children of `exec` do not inherit.
+    pub removed_env: Vec<String>,
+}
+
+impl ExtensionsConfig {
+    /// The limits of decisions.md, nothing discovered but what `home` and `cwd` hold.
+    pub fn new(home: impl Into<PathBuf>, cwd: impl Into<PathBuf>) -> Self {
+        ExtensionsConfig {
+            home: home.into(),
+            cwd: cwd.into(),
+            cli: Vec::new(),
+            no_extensions: false,
+            only: None,
+            global_dirs: Vec::new(),
+            bundled_dir: None,
+            project_trusted: false,
+            has_ui: false,
+            init_timeout: Duration::from_secs(30),
+            handler_timeout: Duration::from_secs(30),
+            gate_timeout: Some(Duration::from_secs(300)),
+            shutdown_grace: Duration::from_secs(5),
+            crash_line: false,
+            breadcrumbs: None,
+            removed_env: Vec::new(),
+        }
+    }
+}
+
+/// One loaded extension, for lists.
+#[derive(Clone, Debug)]
+pub struct LoadedInfo {
+    pub name: String,
+    pub version: String,
+    pub api_version: String,
+    pub path: PathBuf,
+    pub scope: Scope,
+    pub sha256: String,
+    pub generation: u64,
+    pub tools: Vec<String>,
+    pub commands: Vec<String>,
+    pub events: Vec<String>,
+}
+
+/// A flag of an extension, for `--help` and the second parsing pass.
+#[derive(Clone, Debug)]
+pub struct FlagInfo {
+    pub name: String,
+    pub description: Option<String>,
+    pub kind: FlagKind,
+    pub default: Option<Value>,
+    pub extension: String,
+}
+
+/// What a start found. Nothing in it stopped the others.
+#[derive(Clone, Debug, Default)]
+pub struct LoadReport {
+    pub loaded: Vec<LoadedInfo>,
+    pub refused: Vec<Refusal>,
+    /// Shadowed copies, conflicts, files of other hosts, a project that is not trusted.
+    pub notes: Vec<String>,
+}
+
+/// One extension and its current life.
+#[derive(Clone)]
+pub(crate) struct Slot {
+    pub(crate) owner: u64,
+    pub(crate) name: String,
+    pub(crate) scope: Scope,
+    /// Place in the load order of its scan.
+    pub(crate) rank: usize,
+    /// The author's file, never the copy that is mapped.
+    pub(crate) path: PathBuf,
+    pub(crate) library: Arc<Library>,
+    pub(crate) generation: Arc<Generation>,
+    pub(crate) live: Arc<Live>,
+    pub(crate) registered: Arc<Registered>,
+}
+
+pub struct Extensions {
+    me: Weak<Extensions>,
+    config: ExtensionsConfig,
+    runtime: Handle,
+    /// In load order.
+    slots: Mutex<Vec<Slot>>,
+    /// Also of generations that are still staged.
+    registered: Mutex<HashMap<u64, Arc<Registered>>>,
+    /// Whose file an owner is, also after it was retired.
+    paths: Mutex<HashMap<u64, PathBuf>>,
+    published: RwLock<Arc<Published>>,
+    /// Which events have a handler, bit by index.
+    bits: AtomicU64,
+    engine: OnceLock<EngineHandle>,
+    /// Faults from before there was anybody to tell.
+    untold: Mutex<Vec<Event>>,
+    told_conflicts: Mutex<HashSet<String>>,
+    flag_values: Mutex<BTreeMap<String, Value>>,
+    bus: Bus,
+    statuses: Statuses,
+    pub(crate) copies: Copies,
+    pub(crate) graveyard: Arc<Graveyard>,
+    /// One replacement at a time.
+    pub(crate) replacing: tokio::sync::Mutex<()>,
+}
+
+pub(crate) fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
+    m.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Extensions {
+    /// Discovers, judges, opens and activates; what could not be is in the report.
+    pub async fn load(config: ExtensionsConfig) -> (Arc<Self>, LoadReport) {
+        let runtime = Handle::current();
+        watch_for_crashes(&config);
+        let host = Arc::new_cyclic(|me| Extensions {
+            me: me.clone(),
+            bus: Bus::start(me.clone(), &runtime),
+            copies: Copies::open(&config.home),
+            config,
+            runtime,
+            slots: Mutex::default(),
+            registered: Mutex::default(),
+            paths: Mutex::default(),
+            published: RwLock::default(),
+            bits: AtomicU64::new(0),
+            engine: OnceLock::new(),
+            untold: Mutex::default(),
+            told_conflicts: Mutex::default(),
+            flag_values: Mutex::default(),
+            statuses: Statuses::default(),
+            graveyard: Arc::new(Graveyard::new(Budget::default())),
+            replacing: tokio::sync::Mutex::default(),
+        });
+        let report = host.load_all().await;
+        (host, report)
+    }
+
+    /// Requests of extensions reach this engine from now on.
+    pub fn bind(&self, engine: EngineHandle) {
+        let untold = std::mem::take(&mut *lock(&self.untold));
+        for event in untold {
+            engine.emit(event);
+        }
+        let _ = self.engine.set(engine);
+        // Tidying up may take its time: never before the first prompt.
+        if let Some(me) = self.me.upgrade() {
+            self.runtime.spawn_blocking(move || me.copies.prune());
+        }
+    }
+
+    pub fn config(&self) -> &ExtensionsConfig {
+        &self.config
+    }
+    pub(crate) fn runtime(&self) -> &Handle {
+        &self.runtime
+    }
+    pub(crate) fn bus(&self) -> &Bus {
+        &self.bus
+    }
+    pub(crate) fn statuses(&self) -> &Statuses {
+        &self.statuses
+    }
+    pub(crate) fn weak(&self) -> Weak<Extensions> {
+        self.me.clone()
+    }
+    pub(crate) fn slots(&self) -> MutexGuard<'_, Vec<Slot>> {
+        lock(&self.slots)
+    }
+
+    /// The engine, or why `op` cannot be answered yet.
+    pub(crate) fn engine(&self, op: &str) -> Result<&EngineHandle, Failure> {
+        self.engine.get().ok_or_else(|| {
+            Failure::new("not_available", format!("{op} needs a session: use it from session_start or later"))
+        })
+    }
+
+    /// To the engine's listeners, now or when there are some.
+    pub(crate) fn tell(&self, event: Event) {
+        match self.engine.get() {
+            Some(engine) => engine.emit(event),
+            None => lock(&self.untold).push(event),
+        }
+    }
+
+    // ---- registrations and what is published of them
+
+    pub(crate) fn expect_registrations(&self, generation: &Generation, registered: &Arc<Registered>) {
+        lock(&self.registered).insert(generation.number(), registered.clone());
+        lock(&self.paths).insert(generation.owner(), registered.path.clone());
+    }
+    pub(crate) fn forget_registrations(&self, generation: u64) {
+        lock(&self.registered).remove(&generation);
+    }
+    pub(crate) fn registered(&self, generation: &Generation) -> Option<Arc<Registered>> {
+        lock(&self.registered).get(&generation.number()).cloned()
+    }
+    pub(crate) fn path_of(&self, owner: u64) -> PathBuf {
+        lock(&self.paths).get(&owner).cloned().unwrap_or_default()
+    }
+
+    /// Published at once when the generation is live, else with its commit.
+    pub(crate) fn registrations_changed(&self, generation: &Generation) {
+        if generation.live() {
+            self.publish();
+        }
+    }
+
+    /// One new snapshot of everything that is live, in load order.
+    pub(crate) fn publish(&self) {
+        let sources: Vec<Source> = self
+            .slots()
+            .iter()
+            .filter(|s| s.generation.live())
+            .map(|s| Source {
+                generation: s.generation.clone(),
+                live: s.live.clone(),
+                registered: s.registered.clone(),
+            })
+            .collect();
+        let published = Arc::new(Published::settle(&sources));
+        let fresh: Vec<String> = {
+            let mut told = lock(&self.told_conflicts);
+            published.conflicts.iter().filter(|c| told.insert((*c).clone())).cloned().collect()
+        };
+        for conflict in fresh {
+            self.tell(Event::Notify { message: conflict, level: "warning".into(), extension: None });
+        }
+        // The bits last: whoever sees a new bit finds its handlers.
+        let bits = published.bits();
+        let old = std::mem::replace(
+            &mut *self.published.write().unwrap_or_else(PoisonError::into_inner),
+            published,
+        );
+        self.bits.store(bits, Ordering::Release);
+        drop(old);
+    }
+
+    pub(crate) fn published(&self) -> Arc<Published> {
+        self.published.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// One relaxed load: this is all that an event nobody hears costs.
+    #[inline]
+    pub(crate) fn wants(&self, event: usize) -> bool {
+        self.bits.load(Ordering::Relaxed) >> event & 1 == 1
+    }
+
+    #[inline]
+    pub(crate) fn subs(&self, event: usize) -> Option<Arc<[Sub]>> {
+        if !self.wants(event) {
+            return None;
+        }
+        self.published.read().unwrap_or_else(PoisonError::into_inner).subs(event)
+    }
+
+    pub(crate) fn published_tools(&self) -> Vec<Arc<dyn Tool>> {
+        let tool = |t: &PublishedTool| Arc::new(ExtensionTool(t.clone())) as Arc<dyn Tool>;
+        self.published().tools.iter().map(tool).collect()
+    }
+
+    /// The current generation of an owner, 0 when it has none.
+    pub(crate) fn generation_of(&self, owner: u64) -> u64 {
+        self.slots().iter().find(|s| s.owner == owner).map_or(0, |s| s.generation.number())
+    }
+
+    pub fn list(&self) -> Vec<LoadedInfo> {
+        self.slots().iter().map(Slot::info).collect()
+    }
+
+    // ---- flags
+
+    /// The first registration of a name defines its type and description; the first defined
+    /// default wins (events.md I.5).
+    pub fn flags(&self) -> Vec<FlagInfo> {
+        let mut flags: Vec<FlagInfo> = Vec::new();
+        for s in self.slots().iter() {
+            for f in s.registered.flags() {
+                match flags.iter_mut().find(|x| x.name == f.name) {
+                    Some(first) => first.default = first.default.take().or(f.default),
+                    None => flags.push(FlagInfo {
+                        name: f.name,
+                        description: f.description,
+                        kind: f.kind,
+                        default: f.default,
+                        extension: s.name.clone(),
+                    }),
+                }
+            }
+        }
+        flags
+    }
+
+    pub fn set_flags(&self, values: BTreeMap<String, Value>) {
+        *lock(&self.flag_values) = values;
+    }
+
+    /// Only flags that the same extension registered are readable to it.
+    pub(crate) fn flag(&self, registered: &Registered, name: &str) -> Option<Value> {
+        let own = registered.flags().into_iter().find(|f| f.name == name)?;
+        let given = lock(&self.flag_values).get(name).cloned();
+        given
+            .or_else(|| self.flags().into_iter().find(|f| f.name == name).and_then(|f| f.default))
+            .or(own.default)
+    }
+
+    // ---- the end
+
+    /// Fences and retires everything; `session_shutdown` is the engine's to fire before.
+    pub async fn close(&self) {
+        let _one = self.replacing.lock().await;
+        let gone: Vec<Slot> = std::mem::take(&mut *self.slots());
+        for s in &gone {
+            s.generation.fence(None);
+        }
+        self.publish();
+        let quick = RetirePlan {
+            drain: Duration::from_millis(300),
+            cancel_grace: Duration::from_millis(200),
+            carrier_grace: Duration::ZERO,
+            shutdown_deadline: Duration::from_millis(500),
+            ..RetirePlan::new(None)
+        };
+        let ends = gone.into_iter().map(|s| self.retire(s, quick));
+        let _ = tokio::time::timeout(Duration::from_secs(2), futures_util::future::join_all(ends)).await;
+        breadcrumb::mark_clean();
+    }
+
+    /// Steps 3 to 8 of a retirement whose fence has been set.
+    pub(crate) async fn retire(&self, slot: Slot, plan: RetirePlan) {
+        let number = slot.generation.number();
+        let host = self.weak();
+        let detach = Box::new(move || {
+            calls::tables::forget(number);
+            if let Some(host) = host.upgrade() {
+                host.bus.forget(number);
+                host.statuses.clear(&host, number);
+                host.forget_registrations(number);
+            }
+        });
+        let report = slot.generation.clone().retire(plan, detach).await;
+        if !report.clean {
+            slot.library.mark_dirty();
+            let left = report.shutdown.as_ref().and_then(|s| s.note.clone()).unwrap_or_default();
+            tracing::warn!(
+                extension = slot.name,
+                generation = number,
+                blocked = report.blocked,
+                left,
+                "a generation did not end cleanly"
+            );
+        }
+    }
+}
+
+/// Once a process: before the first frame, so that every thread's slot is in the page.
+fn watch_for_crashes(config: &ExtensionsConfig) {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        if let Err(e) = breadcrumb::install(config.breadcrumbs.as_deref()) {
+            tracing::warn!("no breadcrumb page: {e}; after a crash the extension will not be named");
+        }
+        for (i, event) in crate::dispatch::EVENTS.iter().enumerate() {
+            breadcrumb::name_event(breadcrumb::kind::EVENTS + i as u16, event.name);
+        }
+        let then =
+            if config.crash_line { breadcrumb::OnFatal::PrintAndExit } else { breadcrumb::OnFatal::Die };
+        if let Err(e) = breadcrumb::catch_fatal_signals(then) {
+            tracing::warn!("fatal signals are not caught: {e}");
+        }
+    });
+}
+
+impl Slot {
+    pub(crate) fn info(&self) -> LoadedInfo {
+        let (tools, commands, events) = self.registered.names();
+        let m = &self.library.manifest;
+        LoadedInfo {
+            name: self.name.clone(),
+            version: m.version.clone(),
+            api_version: m.api_version.clone(),
+            path: self.path.clone(),
+            scope: self.scope,
+            sha256: self.library.sha256.clone(),
+            generation: self.generation.number(),
+            tools,
+            commands,
+            events,
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! The starting set of providers and models, kept as data in `catalogue.json`: the same
+//! shape as `models.json`, plus `keyVariables`. Providers without models are there for
+//! their address and key variable; `models.json` adds the models. OpenAI models that
+//! need the Responses API for tools are left out until that format is spoken here.
+
+use crate::config::{ModelsFile, parse};
+
+const TEXT: &str = include_str!("catalogue.json");
+
+/// Parsed at each start: a few dozen rows, some ten microseconds.
+pub(crate) fn catalogue() -> ModelsFile {
+    parse(TEXT).unwrap_or_else(|error| {
+        // The file is part of the program and the test below reads it.
+        tracing::error!(%error, "the built-in catalogue does not parse");
+        ModelsFile::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::SUPPORTED_APIS;
+
+    #[test]
+    fn every_built_in_provider_has_an_address_a_format_and_a_key_variable() {
+        let file = catalogue();
+        assert!(file.providers.len() >= 2);
+        for (name, provider) in &file.providers {
+            assert!(provider.base_url.as_deref().is_some_and(|u| u.starts_with("https://")), "{name}");
+            assert!(provider.api.as_deref().is_some_and(|api| SUPPORTED_APIS.contains(&api)), "{name}");
+            assert!(!provider.key_variables.is_empty(), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_built_in_model_has_limits_and_a_price() {
+        for (_, provider) in catalogue().providers {
+            for model in provider.models.unwrap_or_default() {
+                assert!(model.context_window.is_some_and(|n| n > 0), "{}", model.id);
+                assert!(model.max_tokens.is_some_and(|n| n > 0), "{}", model.id);
+                assert!(model.cost.input > 0.0 && model.cost.output > 0.0, "{}", model.id);
+            }
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! `models.json`: providers a user adds or changes (events.md E.5). Read, never written.
+
+use crate::compat::Compat;
+use atomic_agent::model::ModelCost;
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error as _, MapAccess, Visitor},
+};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    path::{Path, PathBuf},
+};
+
+/// Wire formats this version speaks over HTTP.
+pub const SUPPORTED_APIS: [&str; 2] = ["anthropic-messages", "openai-completions"];
+
+/// Providers in the order of the file: the first usable one is the default.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct ModelsFile {
+    #[serde(default, deserialize_with = "in_order")]
+    pub providers: Vec<(String, ProviderConfig)>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ProviderConfig {
+    pub name: Option<String>,
+    pub base_url: Option<String>,
+    /// `"$VAR"`, `"${VAR}"` or the key itself; `"!command"` is not run.
+    pub api_key: Option<String>,
+    pub api: Option<String>,
+    /// Values may be `"$VAR"`; `null` suppresses a default header.
+    pub headers: BTreeMap<String, Option<String>>,
+    /// Send the key as `Authorization: Bearer` whatever the format's own header is.
+    pub auth_header: bool,
+    /// Replaces the provider's list; absent: only address, key or headers are changed.
+    pub models: Option<Vec<ModelConfig>>,
+    /// Built-in rows only: where a key is looked for when none is written.
+    #[serde(rename = "keyVariables")]
+    pub(crate) key_variables: Vec<String>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ModelConfig {
+    pub id: String,
+    #[serde(default)]
+    pub name: Option<String>,
+    #[serde(default)]
+    pub api: Option<String>,
+    #[serde(default)]
+    pub base_url: Option<String>,
+    #[serde(default)]
+    pub reasoning: bool,
+    #[serde(default)]
+    pub thinking_level_map: BTreeMap<String, Option<String>>,
+    #[serde(default)]
+    pub input: Option<Vec<String>>,
+    #[serde(default)]
+    pub cost: ModelCost,
+    /// Tokens.
+    #[serde(default)]
+    pub context_window: Option<u64>,
+    /// Tokens of one answer.
+    #[serde(default)]
+    pub max_tokens: Option<u64>,
+    #[serde(default)]
+    pub headers: BTreeMap<String, Option<String>>,
+    #[serde(default)]
+    pub compat: Compat,
+}
+
+/// Why `models.json`, or one provider in it, is not used. The file's bytes are never touched.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum ConfigError {
+    /// The file exists and cannot be read.
+    #[error("cannot read {}: {reason}", path.display())]
+    Unreadable { path: PathBuf, reason: String },
+    /// Not JSON, or a value of the wrong kind.
+    #[error("{}:{line}:{column}: {reason}\n  the file is left as it is and none of its providers is used; correct this place", path.display())]
+    Syntax { path: PathBuf, line: usize, column: usize, reason: String },
+    /// One provider is left out; the others work.
+    #[error("{}: provider \"{provider}\": {reason}", path.display())]
+    Provider { path: PathBuf, provider: String, reason: String },
+}
+
+impl ConfigError {
+    /// Stable; `atomic explain` knows it.
+    pub fn code(&self) -> &'static str {
+        match self {
+            ConfigError::Unreadable { .. } => "models::config_unreadable",
+            ConfigError::Syntax { .. } => "models::config_syntax",
+            ConfigError::Provider { .. } => "models::config_provider",
+        }
+    }
+}
+
+/// A missing file is an empty one.
+pub fn load(path: &Path) -> Result<ModelsFile, ConfigError> {
+    let bytes = match std::fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(ModelsFile::default()),
+        Err(error) => {
+            return Err(ConfigError::Unreadable { path: path.to_owned(), reason: error.to_string() });
+        }
+    };
+    let syntax = |line, column, reason| ConfigError::Syntax { path: path.to_owned(), line, column, reason };
+    let text = std::str::from_utf8(&bytes).map_err(|error| {
+        let before = &bytes[..error.valid_up_to()];
+        let line = before.iter().filter(|b| **b == b'\n').count() + 1;
+        let column = before.iter().rev().take_while(|b| **b != b'\n').count() + 1;
+        syntax(line, column, "not UTF-8 text".to_owned())
+    })?;
+    parse(text).map_err(|error| syntax(error.line(), error.column(), reason(&error)))
+}
+
+pub(crate) fn parse(text: &str) -> Result<ModelsFile, serde_json::Error> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    // An empty file is what an editor leaves behind, not a mistake worth a refusal.
+    if text.trim().is_empty() {
+        return Ok(ModelsFile::default());
+    }
+    serde_json::from_str(text)
+}
+
+/// serde_json's words without the place, which is said separately.
+pub(crate) fn reason(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match text.rfind(" at line ") {
+        Some(at) => text[..at].to_owned(),
+        None => text,
+    }
+}
+
+fn in_order<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(String, ProviderConfig)>, D::Error> {
+    struct InOrder;
+    impl<'de> Visitor<'de> for InOrder {
+        type Value = Vec<(String, ProviderConfig)>;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object of providers")
+        }
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut out: Self::Value = Vec::new();
+            while let Some(name) = map.next_key::<String>()? {
+                if out.iter().any(|(known, _)| *known == name) {
+                    return Err(A::Error::custom(format!("provider \"{name}\" is there twice")));
+                }
+                out.push((name, map.next_value()?));
+            }
+            Ok(out)
+        }
+    }
+    from.deserialize_map(InOrder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(text: &[u8]) -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("models.json");
+        std::fs::write(&path, text).unwrap();
+        (dir, path)
+    }
+
+    #[test]
+    fn a_byte_order_mark_and_the_order_of_providers_are_respected() {
+        let (_dir, path) =
+            file("\u{feff}{\"providers\":{\"zeta\":{\"apiKey\":\"k\"},\"alpha\":{}}}".as_bytes());
+        let read = load(&path).unwrap();
+        assert_eq!(read.providers.iter().map(|(n, _)| n.as_str()).collect::<Vec<_>>(), ["zeta", "alpha"]);
+    }
+
+    #[test]
+    fn a_broken_file_is_named_with_line_and_column_and_left_alone() {
+        for (text, line, words) in [
+            (&b"{\n  \"providers\": {\n    \"x\": }\n}"[..], 3, "expected value"),
+            (b"{\n \"providers\": {\"x\": {\"models\": [{\"name\": \"no id\"}]}}}", 2, "missing field `id`"),
+            (b"{\"providers\": {\"x\": {},\n \"x\": {}}}", 2, "there twice"),
+            (b"{\n\"a\": \"\xff\"}", 2, "UTF-8"),
+        ] {
+            let (_dir, path) = file(text);
+            let error = load(&path).unwrap_err();
+            let shown = error.to_string();
+            assert_eq!(error.code(), "models::config_syntax");
+            assert!(shown.contains(&format!("models.json:{line}:")), "{shown}");
+            assert!(shown.contains(words), "{shown}");
+            assert_eq!(std::fs::read(&path).unwrap(), text);
+        }
+    }
+
+    #[test]
+    fn no_file_and_an_empty_file_configure_nothing() {
+        let (dir, path) = file(b" \n");
+        assert!(load(&path).unwrap().providers.is_empty());
+        assert!(load(&dir.path().join("absent.json")).unwrap().providers.is_empty());
+    }
+}

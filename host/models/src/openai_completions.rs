@@ -1,0 +1,31 @@
+//! `openai-completions`: POST {baseUrl}/chat/completions, streamed. Spoken by OpenAI and
+//! by most servers that are not OpenAI; `compat` says where those differ.
+
+mod request;
+mod stream;
+
+use crate::exchange::{Endpoint, Reader, Wire};
+use atomic_agent::model::ModelRequest;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+pub(crate) struct OpenAiCompletions;
+
+impl Wire for OpenAiCompletions {
+    fn url(&self, base_url: &str) -> String {
+        format!("{}/chat/completions", base_url.trim_end_matches('/'))
+    }
+
+    fn headers(&self, endpoint: &Endpoint, _: &ModelRequest) -> BTreeMap<String, String> {
+        let key = endpoint.key.iter();
+        key.map(|key| ("authorization".to_owned(), format!("Bearer {}", key.expose()))).collect()
+    }
+
+    fn payload(&self, endpoint: &Endpoint, request: &ModelRequest) -> Value {
+        request::body(&endpoint.info, &endpoint.compat, request)
+    }
+
+    fn reader(&self) -> Box<dyn Reader> {
+        Box::<stream::Chunks>::default()
+    }
+}
