@@ -56,12 +56,15 @@ mod tests {
         let mut unexplained = BTreeSet::new();
         for source in sources {
             let text = fs::read_to_string(source).unwrap();
-            let literals =
-                text.split('"').skip(1).step_by(2).filter_map(|l| l.split_once("::").map(|s| (l, s)));
-            for (literal, (room, name)) in literals {
-                let is_code = !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
-                if is_code && rooms.contains(&room) && super::text(literal).is_none() {
-                    unexplained.insert(literal.to_owned());
+            for room in rooms {
+                for (at, _) in text.match_indices(&format!("\"{room}::")) {
+                    let code = text[at + 1..].split('"').next().unwrap();
+                    let name = &code[room.len() + 2..];
+                    let is_code =
+                        !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+                    if is_code && super::text(code).is_none() {
+                        unexplained.insert(code.to_owned());
+                    }
                 }
             }
         }
