@@ -49,7 +49,7 @@ pub fn manifest_copy(library: &Path, to: &Path, edit: impl FnOnce(&mut Map<Strin
 /// What the misbehaving fixture reads its switch from.
 const SWITCH: &[u8] = b"ATOMIC-FIXTURE-SWITCH:";
 /// Bytes behind the marker.
-const SWITCH_LEN: usize = 64;
+const SWITCH_LEN: usize = 256;
 
 /// A copy of a fixture under its own id that misbehaves as `mode` says.
 pub fn misbehaving_copy(library: &Path, to: &Path, id: &str, mode: &str) {
