@@ -329,8 +329,9 @@ pub trait Hooks: Send + Sync {
     /// See boundary.md 8 and decisions.md `/reload`. Fires session_shutdown, session_start and
     /// resources_discover itself, in the order stated there.
     async fn replace(&self, request: Replace, swap: Swap) -> Result<ReplaceReport, String>;
-    /// Whether someone hears token deltas: a relaxed load, asked before each.
-    fn wants_message_update(&self) -> bool;
+    /// Whether somebody hears this: a relaxed load, asked before each `notify`, so that an event
+    /// without a handler allocates nothing.
+    fn hears(&self, notice: &Notice<'_>) -> bool;
     /// Tools registered now, names settled, in load order. Extension tools replace built-in ones.
     fn tools(&self) -> Vec<Arc<dyn Tool>>;
     fn commands(&self) -> Vec<CommandInfo>;
@@ -372,7 +373,7 @@ impl Hooks for NoHooks {
     async fn replace(&self, _: Replace, swap: Swap) -> Result<ReplaceReport, String> {
         swap().map(|()| ReplaceReport::default())
     }
-    fn wants_message_update(&self) -> bool {
+    fn hears(&self, _: &Notice<'_>) -> bool {
         false
     }
     fn tools(&self) -> Vec<Arc<dyn Tool>> {

@@ -263,7 +263,9 @@ impl Run<'_> {
     }
 
     pub async fn tell(&self, notice: Notice<'_>) {
-        self.dispatch(self.core.hooks.notify(notice)).await;
+        if self.core.hooks.hears(&notice) {
+            self.dispatch(self.core.hooks.notify(notice)).await;
+        }
     }
 
     /// Everything up to agent_start; the messages the run begins with.

@@ -82,9 +82,7 @@ impl StreamSink for Listener<'_, '_> {
             }
             _ => {}
         }
-        if self.run.core.hooks.wants_message_update() {
-            self.run.tell(Notice::MessageUpdate { event: &event }).await;
-        }
+        self.run.tell(Notice::MessageUpdate { event: &event }).await;
         self.run
             .core
             .handle

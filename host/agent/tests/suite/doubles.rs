@@ -372,7 +372,7 @@ impl Hooks for Log {
         self.line(format!("resources_discover reason={discover}")).await;
         Ok(ReplaceReport::default())
     }
-    fn wants_message_update(&self) -> bool {
+    fn hears(&self, _: &Notice<'_>) -> bool {
         true
     }
     fn tools(&self) -> Vec<Arc<dyn Tool>> {

@@ -3,7 +3,7 @@
 
 use super::{
     BEFORE_AGENT_START, BEFORE_PROVIDER_HEADERS, BEFORE_PROVIDER_REQUEST, CONTEXT, INPUT, MESSAGE_END,
-    MESSAGE_UPDATE, RESOURCES_DISCOVER, SESSION_SHUTDOWN, TOOL_CALL, TOOL_RESULT, chain::Step,
+    RESOURCES_DISCOVER, SESSION_SHUTDOWN, TOOL_CALL, TOOL_RESULT, chain::Step,
 };
 use crate::{convert, host::Extensions};
 use async_trait::async_trait;
@@ -256,8 +256,8 @@ impl Hooks for Extensions {
         self.replace_generations(request, swap).await
     }
 
-    fn wants_message_update(&self) -> bool {
-        self.wants(MESSAGE_UPDATE)
+    fn hears(&self, notice: &Notice<'_>) -> bool {
+        self.wants(convert::index(notice))
     }
 
     fn tools(&self) -> Vec<Arc<dyn Tool>> {
