@@ -60,7 +60,8 @@ impl Extensions {
                 Err(refusal) => scan.refused.push(refusal.from_scope(candidate.scope)),
             }
         }
-        let named = good.iter().map(|(c, p)| (c.clone(), p.name.clone(), p.manifest.version.clone())).collect();
+        let named =
+            good.iter().map(|(c, p)| (c.clone(), p.name.clone(), p.manifest.version.clone())).collect();
         let (kept, shadowed) = discover::resolve_identity(named);
         for note in shadowed {
             scan.take(note);
@@ -72,6 +73,8 @@ impl Extensions {
                 let at = good.iter().position(|p| p.path == r.candidate.path)?;
                 Some(good.swap_remove(at))
             })
+            .enumerate()
+            .map(|(rank, p)| Prepared { rank, ..p })
             .collect();
         if let Some(only) = &config.only {
             scan.prepared.retain(|p| p.name == *only);
@@ -115,6 +118,7 @@ fn prepare(copies: &Copies, c: &Candidate) -> Result<Prepared, Refusal> {
     Ok(Prepared {
         name: library.manifest.name.clone(),
         scope: c.scope,
+        rank: 0,
         path: c.path.clone(),
         sha256: library.sha256,
         manifest: library.manifest,
