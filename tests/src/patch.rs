@@ -67,3 +67,15 @@ pub fn misbehaving_copy(library: &Path, to: &Path, id: &str, mode: &str) {
     bytes[at..at + SWITCH_LEN].copy_from_slice(&switch);
     fs::write(to, bytes).unwrap();
 }
+
+/// Installs a misbehaving copy for everybody in this home; answers the file that tells what it
+/// did. The library is `lib<id>.so`.
+pub fn misbehaving(home: &crate::env::Home, id: &str, mode: &str) -> std::path::PathBuf {
+    let out = home.path(format!("{id}.out"));
+    let to = home.extensions().join(crate::libs::file_name(id));
+    // A new inode, as an installer makes one: the old file may be mapped by somebody.
+    let _ = fs::remove_file(&to);
+    let fixture = crate::libs::fixture("misbehaving");
+    misbehaving_copy(&fixture, &to, id, &format!("{mode} {}", out.display()));
+    out
+}
