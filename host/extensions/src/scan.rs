@@ -54,9 +54,10 @@ impl Extensions {
         }
         let prepared = in_parallel(&found.candidates, |c| prepare(&self.copies, c));
         let mut good = Vec::new();
-        for (candidate, p) in found.candidates.into_iter().zip(prepared) {
+        for (rank, (candidate, p)) in found.candidates.into_iter().zip(prepared).enumerate() {
             match p {
-                Ok(p) => good.push((candidate, p)),
+                // Refused ones keep their place: a generation that goes on in it is not moved.
+                Ok(p) => good.push((candidate, Prepared { rank, ..p })),
                 Err(refusal) => scan.refused.push(refusal.from_scope(candidate.scope)),
             }
         }
@@ -73,8 +74,6 @@ impl Extensions {
                 let at = good.iter().position(|p| p.path == r.candidate.path)?;
                 Some(good.swap_remove(at))
             })
-            .enumerate()
-            .map(|(rank, p)| Prepared { rank, ..p })
             .collect();
         if let Some(only) = &config.only {
             scan.prepared.retain(|p| p.name == *only);
