@@ -120,8 +120,9 @@ mod asynchronous {
         call::Request,
         context::Context,
         protocol::{
+            delivery::{SendOptions, UserMessageOptions},
             exec::{Exec, ExecResult},
-            message::{CustomMessage, MessageContent, SendOptions, UserMessageOptions},
+            message::{CustomMessage, MessageContent},
             provider::Model,
         },
     };

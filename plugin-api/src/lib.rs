@@ -89,6 +89,10 @@
 //! - With `default-features = false` there is no runtime: `on_sync`, `run_sync` and the
 //!   members that answer at once remain.
 
+// What the macros name, in this crate's own tests.
+#[cfg(test)]
+extern crate self as atomic_plugin_api;
+
 #[doc(hidden)]
 #[allow(missing_docs)]
 pub mod abi;
@@ -169,12 +173,10 @@ pub mod prelude {
             },
             command::Completion,
             context::{ContextAnswer, Mode},
+            delivery::{DeliverAs, SendOptions, UserMessageOptions},
             exec::{Exec, ExecResult},
             input::InputAnswer,
-            message::{
-                AgentMessage, Content, CustomMessage, DeliverAs, MessageContent, MessageEndAnswer,
-                SendOptions, UserMessageOptions,
-            },
+            message::{AgentMessage, Content, CustomMessage, MessageContent, MessageEndAnswer},
             provider::{Model, ReplacePayload, ThinkingLevel},
             registry::{Flag, FlagValue, Phase},
             session::{ResourcesAnswer, SessionEntry},

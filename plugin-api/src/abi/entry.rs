@@ -147,7 +147,7 @@ pub(super) extern "C" fn on_sync(
             #[cfg(feature = "tokio")]
             signal: None,
         };
-        to_reply(f(&EventRef(event.clone()), &call))
+        to_reply(f(EventRef(event.clone()), call))
     })
     .unwrap_or_else(|text| panicked(&text))
 }

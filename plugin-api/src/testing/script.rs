@@ -1,8 +1,9 @@
 //! What a test has prepared, and what its extension has done.
 
 use crate::protocol::{
+    delivery::{SendOptions, UserMessageOptions},
     exec::{Exec, ExecResult},
-    message::{CustomMessage, MessageContent, SendOptions, UserMessageOptions},
+    message::{CustomMessage, MessageContent},
     tool::ToolResult,
     ui::Level,
 };

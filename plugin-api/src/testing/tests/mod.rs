@@ -6,6 +6,8 @@ mod containment;
 mod edits;
 mod events;
 mod lifecycle;
+#[cfg(feature = "macros")]
+mod macros;
 mod tools;
 
 use serde_json::{Value, json};

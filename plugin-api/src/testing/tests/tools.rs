@@ -90,6 +90,14 @@ fn arguments_of_another_shape_give_an_error_result_that_names_the_field() {
 }
 
 #[test]
+fn a_whole_number_may_be_written_as_a_float() {
+    let greeted = greeter().call_tool("greet", json!({"name": "Ada", "times": 3.0})).wait().unwrap();
+    assert!(!greeted.is_error, "{}", greeted.plain_text());
+    let half = greeter().call_tool("greet", json!({"name": "Ada", "times": 3.5})).wait().unwrap();
+    assert!(half.is_error);
+}
+
+#[test]
 fn an_error_of_the_tool_is_its_failure() {
     let failed = greeter().call_tool("greet", json!({"name": "nobody"})).wait();
     assert_eq!(failed.unwrap_err().message, "nobody is there");
