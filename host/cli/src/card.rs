@@ -150,13 +150,13 @@ mod tests {
     #[test]
     fn a_card_says_what_which_file_why_and_what_to_type() {
         let long = format!("/{}/lib.so", "folder/".repeat(30));
-        let card = Card::new("extension::api_major", "built for another api")
+        let card = Card::new("extension::abi_too_new", "built for another api")
             .file(&long)
             .why("it is built for 2.0.0, this program is 1.0.0")
             .help("atomic extension install PATH");
         let text = card.to_string();
         for part in
-            ["extension::api_major", "built for another api", &long, "2.0.0", "atomic extension install"]
+            ["extension::abi_too_new", "built for another api", &long, "2.0.0", "atomic extension install"]
         {
             assert!(text.contains(part), "{part} is missing:\n{text}");
         }

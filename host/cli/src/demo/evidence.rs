@@ -71,7 +71,7 @@ fn result(message: &Value) -> CallResult {
 }
 
 fn name(event: &Value) -> Option<&str> {
-    event["type"].as_str()
+    event["event"].as_str()
 }
 
 fn before<'a>(wanted: &[&'a str], name: &str) -> &'a str {
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn events_out_of_order_are_no_evidence() {
         let dir = tempfile::tempdir().unwrap();
-        let e = evidence(dir.path(), "{\"type\":\"agent_start\"}\n{\"type\":\"session_start\"}\n", "");
+        let e = evidence(dir.path(), "{\"event\":\"agent_start\"}\n{\"event\":\"session_start\"}\n", "");
         assert!(e.in_order(&["agent_start"]).is_ok());
         assert!(e.in_order(&["session_start", "agent_start"]).unwrap_err().contains("agent_start"));
     }

@@ -12,7 +12,7 @@ const LIB: &str = include_str!("../../templates/extension/lib.rs");
 const README: &str = include_str!("../../templates/extension/README.md");
 const VERSION: &str = "0.1.0";
 /// Of the manifest below, without versions.
-const DEPENDENCIES: [&str; 1] = ["atomic-plugin-api"];
+const DEPENDENCIES: [&str; 2] = ["atomic-plugin-api", "serde_json"];
 
 pub fn run(paths: &Paths, name: &str, place: Option<&Path>) -> Result<String, Card> {
     check_name(name)?;
@@ -100,6 +100,7 @@ atomic-plugin-api = {{ path = {api} }}
 
 [dev-dependencies]
 atomic-plugin-api = {{ path = {api}, features = ["testing"] }}
+serde_json = "1"
 
 [profile.release]
 # Panics are contained at the boundary; a library built with `abort` is refused.

@@ -33,3 +33,22 @@ fn activate(pi: &Extension) -> Result<()> {
     });
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use atomic_plugin_api::testing::TestHost;
+    use serde_json::json;
+
+    #[test]
+    fn it_greets_and_asks_before_sudo() {
+        let host = TestHost::new(activate);
+        let greeting = host.call_tool("{{crate}}_greet", json!({"name": "you"})).wait();
+        assert!(format!("{greeting:?}").contains("Hello, you!"));
+
+        host.on_confirm(|_| false);
+        let call = json!({"toolName": "bash", "toolCallId": "1", "input": {"command": "sudo ls"}});
+        let answer = host.fire(ToolCall, call).wait();
+        assert_eq!(answer.blocked.as_deref(), Some("sudo was not approved"));
+    }
+}

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod demo;
 mod extension;
 mod lines;
 mod print;

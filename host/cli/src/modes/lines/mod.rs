@@ -75,7 +75,8 @@ pub async fn run(mut launched: Launched, stdio: &mut Stdio) -> Result<u8, Card> 
 
     let from_signal = loop {
         prompt.say_first();
-        let idle = prompt.idle();
+        // In this order: what was told before the run settled is in the channel by now.
+        let idle = prompt.idle() && events.is_empty();
         if idle && prompt.dialogs.is_empty() {
             prompt.view.prompt();
         }
@@ -128,7 +129,6 @@ impl Prompt<'_> {
     }
 
     fn say(&mut self, text: String) {
-        let running = !self.launched.handle.view(|v| v.idle);
         self.view.typed(&text);
         self.ask(Op::Prompt {
             text,
@@ -137,9 +137,6 @@ impl Prompt<'_> {
             streaming_behavior: Some(StreamingBehavior::Steer),
             source: InputSource::Interactive,
         });
-        if running {
-            self.view.remark("queued for the run that goes on");
-        }
     }
 
     fn event(&mut self, event: &Event) -> Next {
