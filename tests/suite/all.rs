@@ -10,6 +10,7 @@ mod instances;
 mod members;
 mod model_server;
 mod panics;
+mod peer;
 mod refusals;
 mod small_server;
 mod tidy;
