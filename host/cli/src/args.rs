@@ -63,7 +63,7 @@ pub struct RunArgs {
     #[arg(long)]
     pub no_extensions: bool,
 
-    /// provider/id[:thinking]
+    /// `provider/id` or `provider/id:thinking`
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
 

@@ -72,8 +72,10 @@ pub async fn launch(
         .into_iter()
         .map(|f| Declared { takes_value: f.kind == FlagKind::String, name: f.name })
         .collect();
-    let own = <crate::args::Args as clap::CommandFactory>::command();
-    extensions.set_flags(extension_flags::settle(unsettled, &declared, &own, &mut messages)?);
+    if !unsettled.is_empty() {
+        let own = <crate::args::Args as clap::CommandFactory>::command();
+        extensions.set_flags(extension_flags::settle(unsettled, &declared, &own, &mut messages)?);
+    }
 
     let session = open_session(paths, args)?;
     let (model, thinking) = choose_model(&models, args, &session)?;

@@ -24,10 +24,12 @@ struct Row {
 /// Name, scope; majors are told apart inside, so that a wrong one can be named.
 type Key = (String, String);
 
-static TABLES: Lazy<Mutex<HashMap<Key, Vec<(u32, Row)>>>> = Lazy::new(Mutex::default);
+type Tables = HashMap<Key, Vec<(u32, Row)>>;
+
+static TABLES: Lazy<Mutex<Tables>> = Lazy::new(Mutex::default);
 static TOKENS: AtomicU64 = AtomicU64::new(1);
 
-fn tables() -> MutexGuard<'static, HashMap<Key, Vec<(u32, Row)>>> {
+fn tables() -> MutexGuard<'static, Tables> {
     TABLES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
