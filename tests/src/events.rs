@@ -45,3 +45,97 @@ pub fn wait_for(log: &Path, what: &str, holds: impl Fn(&[Logged]) -> bool) -> Ve
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
 }
+
+/// One line an event, as the recorded logs of the peer are written.
+pub fn peer_lines(log: &[Logged]) -> Vec<String> {
+    let mut lines: Vec<String> = log.iter().map(peer_line).collect();
+    lines.dedup_by(|a, b| a == b && a.contains("_update "));
+    lines
+}
+
+fn peer_line(l: &Logged) -> String {
+    let p = &l.payload;
+    let mut line = l.event.clone();
+    let mut say = |name: &str, value: String| line.push_str(&format!(" {name}={value}"));
+    let text = |v: &Value| v.as_str().unwrap_or_default().to_owned();
+    let message = |m: &Value| {
+        let mut out = vec![("role", text(&m["role"]))];
+        if m["role"] == "assistant" {
+            // Absent or `pending` while it streams: the contract allows either.
+            let stop = m["stopReason"].as_str().unwrap_or("pending");
+            out.push(("stopReason", stop.to_owned()));
+        }
+        out.push(("content", content(&m["content"])));
+        out
+    };
+    match l.event.as_str() {
+        "session_start" | "resources_discover" | "session_shutdown" => say("reason", text(&p["reason"])),
+        "input" => say("source", text(&p["source"])),
+        "before_agent_start" => say("prompt", text(&p["prompt"])),
+        "turn_start" => say("turnIndex", p["turnIndex"].to_string()),
+        "message_start" | "message_end" => {
+            for (name, value) in message(&p["message"]) {
+                say(name, value);
+            }
+            if p["message"]["role"] == "toolResult" {
+                say("msgIsError", p["message"]["isError"].to_string());
+            }
+        }
+        "context" => say("roles", roles(&p["messages"])),
+        "agent_end" => say("roles", roles(&p["messages"])),
+        "after_provider_response" => say("status", p["status"].to_string()),
+        "message_update" => say("sub", text(&p["assistantMessageEvent"]["type"])),
+        "tool_execution_start" | "tool_execution_update" => {
+            say("toolName", text(&p["toolName"]));
+            say("args", p["args"].to_string());
+        }
+        "tool_call" => {
+            say("toolName", text(&p["toolName"]));
+            say("input", p["input"].to_string());
+        }
+        "tool_result" => {
+            say("content", content(&p["content"]));
+            say("toolName", text(&p["toolName"]));
+            say("isError", p["isError"].to_string());
+            say("input", p["input"].to_string());
+        }
+        "tool_execution_end" => {
+            say("toolName", text(&p["toolName"]));
+            say("isError", p["isError"].to_string());
+        }
+        "turn_end" => {
+            say("turnIndex", p["turnIndex"].to_string());
+            for (name, value) in message(&p["message"]) {
+                say(name, value);
+            }
+            let results = p["toolResults"].as_array().cloned().unwrap_or_default();
+            let mark = |r: &Value| {
+                format!("{}{}", text(&r["toolName"]), if r["isError"] == true { "!" } else { "" })
+            };
+            say("toolResults", Value::from(results.iter().map(mark).collect::<Vec<_>>()).to_string());
+            say("outcome", text(&p["outcome"]));
+        }
+        _ => {}
+    }
+    line
+}
+
+fn roles(messages: &Value) -> String {
+    let all = messages.as_array().cloned().unwrap_or_default();
+    Value::from(all.iter().map(|m| m["role"].clone()).collect::<Vec<_>>()).to_string()
+}
+
+/// Text, or `call:NAME` for each tool call; one line of at most 60 characters.
+fn content(content: &Value) -> String {
+    let text = match content {
+        Value::String(s) => s.clone(),
+        blocks => {
+            let block = |b: &Value| match b["type"].as_str() {
+                Some("toolCall") => format!("call:{}", b["name"].as_str().unwrap_or_default()),
+                _ => b["text"].as_str().unwrap_or_default().to_owned(),
+            };
+            blocks.as_array().into_iter().flatten().map(block).collect::<Vec<_>>().join(",")
+        }
+    };
+    text.chars().take(60).collect::<String>().replace('\n', "\\n")
+}

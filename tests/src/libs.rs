@@ -81,7 +81,38 @@ pub fn first_party(name: &str) -> PathBuf {
 
 /// A crate of the workspace `tests/fixtures`.
 pub fn fixture(name: &str) -> PathBuf {
-    built(&repo().join("tests/fixtures"), name, name)
+    fixture_as(name, name)
+}
+
+/// The same, when the library has another name than its crate.
+pub fn fixture_as(name: &str, library: &str) -> PathBuf {
+    built(&repo().join("tests/fixtures"), name, library)
+}
+
+/// A crate of a few lines that is built against another plugin-api.
+pub fn against(api: &Path, name: &str) -> PathBuf {
+    let dir = api.parent().unwrap().join(name);
+    let manifest = format!(
+        "[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n[lib]\ncrate-type = [\"cdylib\"]\n\
+         [dependencies]\natomic-plugin-api = {{ path = \"../plugin-api\" }}\n[workspace]\n\
+         [profile.dev]\ndebug = \"line-tables-only\"\n[profile.dev.package.\"*\"]\ndebug = false\n"
+    );
+    let source = "use atomic_plugin_api::prelude::*;\nexport_extension!(activate);\n\
+                  fn activate(_: &Extension) -> Result<()> {\n    Ok(())\n}\n";
+    fs::create_dir_all(dir.join("src")).unwrap();
+    for (file, text) in [("Cargo.toml", manifest.as_str()), ("src/lib.rs", source)] {
+        if fs::read_to_string(dir.join(file)).ok().as_deref() != Some(text) {
+            fs::write(dir.join(file), text).unwrap();
+        }
+    }
+    // The versions of the fixtures: the same dependencies are built already.
+    if !dir.join("Cargo.lock").exists() {
+        fs::copy(repo().join("tests/fixtures/Cargo.lock"), dir.join("Cargo.lock")).unwrap();
+        let mut relock = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+        relock.current_dir(&dir).args(["update", "--workspace", "--offline", "--quiet"]);
+        run(relock);
+    }
+    built(&dir, name, name)
 }
 
 /// A crate anywhere that holds one library, in the shared fixture target.

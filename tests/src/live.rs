@@ -89,8 +89,9 @@ impl Setup {
             prompt: PromptParts::default(),
             cwd,
         });
-        extensions.bind(engine.handle().clone());
+        // Before the extensions are bound: what they had to say until now comes with that.
         let mut incoming = engine.handle().subscribe();
+        extensions.bind(engine.handle().clone());
         let events = Arc::new(Events::default());
         let recorder = events.clone();
         tokio::spawn(async move {

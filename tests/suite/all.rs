@@ -5,9 +5,12 @@
 
 mod activation;
 mod gates;
+mod identity;
 mod instances;
 mod members;
 mod model_server;
 mod panics;
+mod peer;
+mod refusals;
 mod small_server;
 mod tidy;

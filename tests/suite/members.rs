@@ -9,7 +9,7 @@ use atomic_tests::{
 use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_member_that_exists_is_awaited_from_four_handlers_without_a_deadlock() {
+async fn every_member_is_awaited_from_handlers_without_a_deadlock() {
     for user in [false, true] {
         let home = Home::new();
         let out = misbehaving(&home, "members", "members");

@@ -17,7 +17,7 @@ async fn still_works(live: &Live, neighbour: &std::path::Path) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_panic_in_a_gate_blocks_its_call_wherever_it_happens() {
+async fn panics_in_every_place_are_contained() {
     for mode in ["panic:tool_call", "panic:sync-tool_call", "poll-panic", "payload-panic"] {
         let home = Home::new();
         let neighbour = misbehaving(&home, "neighbour", "none");
@@ -123,4 +123,20 @@ async fn calls_from_a_drop_get_stale_context_and_nothing_hangs() {
         lines(&out)
     );
     live.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_errors_of_a_retired_extension_stay_readable() {
+    let home = Home::new();
+    misbehaving(&home, "fails", "panic:agent_start");
+    let live = Setup::new(&home).turns(json!([text("hello")])).start().await;
+    live.run("go").await;
+    // Other code under the same id: the library that made the error has nobody left.
+    misbehaving(&home, "fails", "none");
+    live.reload().await;
+    let faults = live.faults();
+    assert_eq!(faults[0].0, "agent_start");
+    assert!(faults[0].1.contains("handler went wrong"), "{faults:?}");
+    live.close().await;
+    assert!(faults[0].1.contains("handler went wrong"), "{faults:?}");
 }

@@ -33,8 +33,8 @@ fn activate(pi: &Extension) -> Result<()> {
     let log = Arc::new(Log { generation, file: Mutex::default() });
     for name in EVENT_NAMES {
         let log = log.clone();
-        // Late: what is logged is what the other extensions have made of the event.
-        pi.on_sync_with(Phase::Late, Raw(name), move |event, ctx| {
+        // Early: a call that a gate blocks is logged too, as the model made it.
+        pi.on_sync_with(Phase::Early, Raw(name), move |event, ctx| {
             log.line(name, event.json(), ctx)?;
             Ok(None)
         });
