@@ -116,13 +116,13 @@ impl Extension {
 mod asynchronous {
     use super::{Extension, Name, Result, Serialize, ThinkingLevel};
     use crate::{
-        Error,
         abi::instance::Handler,
         call::Request,
         context::Context,
         protocol::{
+            delivery::{SendOptions, UserMessageOptions},
             exec::{Exec, ExecResult},
-            message::{CustomMessage, MessageContent, SendOptions, UserMessageOptions},
+            message::{CustomMessage, MessageContent},
             provider::Model,
         },
     };
@@ -243,14 +243,16 @@ mod asynchronous {
             self.call.ask_done("sleep", &Sleep { ms })
         }
 
-        /// A task that ends with this generation. Its panic or error is reported.
-        pub fn spawn<F, T>(&self, future: F)
-        where
-            F: Future<Output = T> + Send + 'static,
-            T: TaskOutput,
-        {
-            let spawned = self.call.state.spawn(async move { future.await.into_result() });
-            self.registered(spawned);
+        /// A task that ends with this generation. Its panic or error is reported. The
+        /// answer can end it earlier; dropping that ends nothing.
+        pub fn spawn(&self, future: impl Future<Output = Result<()>> + Send + 'static) -> Task {
+            match self.call.state.spawn(future) {
+                Ok(abort) => Task(Some(abort)),
+                Err(e) => {
+                    self.registered(Err(e));
+                    Task(None)
+                }
+            }
         }
 
         /// The extension is also a program: `atomic extension run ID -- ARGS`. The answer
@@ -291,25 +293,26 @@ mod asynchronous {
         }
     }
 
-    /// What a spawned task may end with: nothing, or a `Result` whose error is reported.
-    pub trait TaskOutput: Send + 'static {
-        #[doc(hidden)]
-        fn into_result(self) -> Result<()>;
-    }
-    impl TaskOutput for () {
-        fn into_result(self) -> Result<()> {
-            Ok(())
+    /// A spawned task.
+    #[derive(Clone)]
+    pub struct Task(Option<tokio::task::AbortHandle>);
+
+    impl Task {
+        /// Drops it at its next `.await`.
+        pub fn abort(&self) {
+            if let Some(task) = &self.0 {
+                task.abort();
+            }
         }
-    }
-    impl TaskOutput for Result<(), Error> {
-        fn into_result(self) -> Result<()> {
-            self
+        /// It has ended, one way or the other.
+        pub fn is_finished(&self) -> bool {
+            self.0.as_ref().is_none_or(tokio::task::AbortHandle::is_finished)
         }
     }
 }
 
 #[cfg(feature = "tokio")]
-pub use asynchronous::TaskOutput;
+pub use asynchronous::Task;
 
 /// `fn` or `async fn`: both can activate an extension.
 #[doc(hidden)]

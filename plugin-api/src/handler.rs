@@ -50,8 +50,8 @@ impl Extension {
             phase,
             event,
             Handler::Sync(Arc::new(move |event, call| {
-                let event = Event::<E>::new(event.clone());
-                let answer = f(&event, &Context::new(call.clone()));
+                let event = Event::<E>::new(event);
+                let answer = f(&event, &Context::new(call));
                 event.trail().outcome::<E>(answer)
             })),
         );

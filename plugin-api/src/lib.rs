@@ -1,4 +1,97 @@
 //! All that the author of an Atomic extension depends on.
+//!
+//! An extension is a shared library (`crate-type = ["cdylib", "rlib"]`) with one function
+//! that registers: event handlers, tools for the model, commands for the user. Names are
+//! those of the TypeScript API in snake_case: `pi.on`, `pi.register_tool`, `ctx.ui().confirm`.
+//!
+//! ```
+//! #![forbid(unsafe_code)]
+//! use atomic_plugin_api::prelude::*;
+//! use std::sync::{Arc, atomic::{AtomicU32, Ordering}};
+//!
+//! export_extension!(activate, events: ["session_start", "tool_call"]);
+//!
+//! fn activate(pi: &Extension) -> Result<()> {
+//!     // A gate: what is blocked, fails or panics does not run.
+//!     let asked = Arc::new(AtomicU32::new(0));
+//!     let count = asked.clone();
+//!     pi.on(ToolCall, move |event, ctx| async move {
+//!         let Some(mut bash) = event.input_as::<BashInput>() else { return Ok(None) };
+//!         if bash.command.contains("rm -rf") {
+//!             count.fetch_add(1, Ordering::Relaxed);
+//!             if !ctx.ui().confirm("Really?", &bash.command).await? {
+//!                 return Ok(Some(block("the user does not want that")));
+//!             }
+//!         }
+//!         bash.timeout.get_or_insert(60.0); // what is changed here is what runs
+//!         Ok(None)
+//!     });
+//!     pi.on(SessionStart, |event, ctx| async move {
+//!         ctx.ui().notify(format!("hello, {} session", event.reason), Level::Info)
+//!     });
+//!     pi.register_tool(greet());
+//!     pi.register_command("asked", move |_args, ctx| async move {
+//!         ctx.ui().notify(format!("asked {} times", asked.load(Ordering::Relaxed)), Level::Info)
+//!     });
+//!     Ok(())
+//! }
+//!
+//! #[params]
+//! struct GreetParams {
+//!     /// Whom to greet.
+//!     name: String,
+//! }
+//!
+//! /// Greets someone by name.
+//! #[tool(label = "Greeting")]
+//! async fn greet(params: GreetParams, ctx: ToolContext) -> Result<ToolResult> {
+//!     ctx.update("thinking of something nice")?;
+//!     Ok(ToolResult::text(format!("Hello {}!", params.name)).details(params))
+//! }
+//!
+//! // And its unit test, with the feature `testing`, without a model and without a terminal:
+//! # #[cfg(feature = "testing")]
+//! # fn main() {
+//! use atomic_plugin_api::testing::TestHost;
+//! use atomic_plugin_api::json;
+//!
+//! let host = TestHost::new(activate);
+//! let call = |command| json!({"toolName": "bash", "toolCallId": "1", "input": {"command": command}});
+//!
+//! // Nobody answers the dialog: that is no yes.
+//! let refused = host.fire(ToolCall, call("rm -rf /")).wait();
+//! assert_eq!(refused.blocked.as_deref(), Some("the user does not want that"));
+//!
+//! host.answer_next(true);
+//! let allowed = host.fire(ToolCall, call("rm -rf target")).wait();
+//! assert_eq!(allowed.input(), &json!({"command": "rm -rf target", "timeout": 60.0}));
+//!
+//! let said = host.call_tool("greet", json!({"name": "Ada"})).wait().unwrap();
+//! assert_eq!(said.plain_text(), "Hello Ada!");
+//!
+//! host.command("asked", "").wait().unwrap();
+//! assert_eq!(host.record().notices[0].message, "asked 2 times");
+//! # }
+//! # #[cfg(not(feature = "testing"))]
+//! # fn main() {}
+//! ```
+//!
+//! # What to know
+//! - **`activate` only registers.** It may run beside the generation it replaces: ports,
+//!   locks and files belong to `session_start` and `session_shutdown`. A plain `fn` has no
+//!   runtime; `pi.spawn` and `async fn activate` make one.
+//! - **State lives in closures**, not in statics: after a reload statics may survive, what
+//!   a closure holds does not, and two sessions in one process share statics.
+//! - **Every member can fail** with `stale_context` once the generation was replaced;
+//!   [`Error::is_stale`] tells. Tasks made with `pi.spawn` end with it.
+//! - **A panic ends the handler**, not the program. It must be built with unwinding panics.
+//! - Closures are cloned for each event: capture an `Arc`, as `asked` above.
+//! - With `default-features = false` there is no runtime: `on_sync`, `run_sync` and the
+//!   members that answer at once remain.
+
+// What the macros name, in this crate's own tests.
+#[cfg(test)]
+extern crate self as atomic_plugin_api;
 
 #[doc(hidden)]
 #[allow(missing_docs)]
@@ -17,6 +110,8 @@ pub mod protocol;
 mod service;
 mod session;
 mod signal;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod tool;
 mod ui;
 
@@ -32,7 +127,7 @@ pub use error::{Error, Result};
 pub use event::{Edit, Event};
 pub use extension::Extension;
 #[cfg(feature = "tokio")]
-pub use extension::TaskOutput;
+pub use extension::Task;
 pub use service::{Service, ServiceHandle, ServiceToken};
 pub use session::SessionManager;
 pub use signal::CancelSignal;
@@ -42,6 +137,7 @@ pub use ui::Ui;
 #[cfg(feature = "macros")]
 pub use atomic_plugin_derive::{params, tool};
 pub use schemars;
+pub use serde_json::{self, Value, json};
 
 /// For `export_extension!` only.
 #[doc(hidden)]
@@ -77,12 +173,10 @@ pub mod prelude {
             },
             command::Completion,
             context::{ContextAnswer, Mode},
+            delivery::{DeliverAs, SendOptions, UserMessageOptions},
             exec::{Exec, ExecResult},
             input::InputAnswer,
-            message::{
-                AgentMessage, Content, CustomMessage, DeliverAs, MessageContent, MessageEndAnswer,
-                SendOptions, UserMessageOptions,
-            },
+            message::{AgentMessage, Content, CustomMessage, MessageContent, MessageEndAnswer},
             provider::{Model, ReplacePayload, ThinkingLevel},
             registry::{Flag, FlagValue, Phase},
             session::{ResourcesAnswer, SessionEntry},
@@ -96,4 +190,5 @@ pub mod prelude {
     #[cfg(feature = "macros")]
     pub use atomic_plugin_derive::{params, tool};
     pub use serde::{Deserialize, Serialize};
+    pub use serde_json::{Value, json};
 }

@@ -159,7 +159,7 @@ impl<P: DeserializeOwned + Send + 'static> ToolBuilder<P> {
         let handler = Handler::Async(Arc::new(move |event, call| {
             let f = f.clone();
             Box::pin(async move {
-                match begin::<P>(event.json(), &call)? {
+                match begin::<P>(event.json(), call)? {
                     Ok((invocation, ctx)) => outcome(f(invocation, ctx).await?.into()),
                     Err(refusal) => outcome(refusal),
                 }
@@ -179,9 +179,9 @@ fn outcome(result: ToolResult) -> Outcome {
 
 type Begun<P> = std::result::Result<(ToolCallCtx<P>, ToolContext), ToolResult>;
 
-fn begin<P: DeserializeOwned>(event: &[u8], call: &Call) -> Result<Begun<P>> {
+fn begin<P: DeserializeOwned>(event: &[u8], call: Call) -> Result<Begun<P>> {
     let execute: ToolExecute = serde_json::from_slice(event)?;
-    let params = match serde_json::from_value::<P>(execute.params.clone()) {
+    let params = match lenient::<P>(&execute.params) {
         Ok(params) => params,
         Err(e) => {
             let what = match culprit::<P>(&execute.params) {
@@ -191,9 +191,32 @@ fn begin<P: DeserializeOwned>(event: &[u8], call: &Call) -> Result<Begun<P>> {
             return Ok(Err(ToolResult::error(what)));
         }
     };
-    let ctx = ToolContext { ctx: Context::new(call.clone()), id: execute.tool_call_id.into() };
+    let ctx = ToolContext { ctx: Context::new(call), id: execute.tool_call_id.into() };
     let invocation = ToolCallCtx { params, raw: execute.params, cwd: execute.cwd, ctx: ctx.clone() };
     Ok(Ok((invocation, ctx)))
+}
+
+/// Models write `5.0` where a whole number is asked for, and the schema's `integer` allows
+/// it; serde does not. Whole floats become integers when the value does not fit as it is.
+pub(crate) fn lenient<T: DeserializeOwned>(value: &Value) -> serde_json::Result<T> {
+    fn whole(value: &mut Value) {
+        match value {
+            Value::Number(n) => {
+                // Beyond 2^53 a float no longer names one whole number.
+                if let Some(f) = n.as_f64().filter(|f| n.is_f64() && f.fract() == 0.0 && f.abs() <= 9e15) {
+                    *value = Value::from(f as i64);
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(whole),
+            Value::Object(map) => map.values_mut().for_each(whole),
+            _ => {}
+        }
+    }
+    T::deserialize(value).or_else(|e| {
+        let mut value = value.clone();
+        whole(&mut value);
+        T::deserialize(value).map_err(|_| e)
+    })
 }
 
 /// Which argument does not fit: serde names lines only, so each argument gets its own.

@@ -7,6 +7,7 @@
 pub mod env;
 pub mod events;
 pub mod libs;
+pub mod live;
 pub mod model_server;
 pub mod patch;
 pub mod pty;

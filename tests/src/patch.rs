@@ -49,7 +49,7 @@ pub fn manifest_copy(library: &Path, to: &Path, edit: impl FnOnce(&mut Map<Strin
 /// What the misbehaving fixture reads its switch from.
 const SWITCH: &[u8] = b"ATOMIC-FIXTURE-SWITCH:";
 /// Bytes behind the marker.
-const SWITCH_LEN: usize = 64;
+const SWITCH_LEN: usize = 256;
 
 /// A copy of a fixture under its own id that misbehaves as `mode` says.
 pub fn misbehaving_copy(library: &Path, to: &Path, id: &str, mode: &str) {
@@ -66,4 +66,16 @@ pub fn misbehaving_copy(library: &Path, to: &Path, id: &str, mode: &str) {
     switch.resize(SWITCH_LEN, 0);
     bytes[at..at + SWITCH_LEN].copy_from_slice(&switch);
     fs::write(to, bytes).unwrap();
+}
+
+/// Installs a misbehaving copy for everybody in this home; answers the file that tells what it
+/// did. The library is `lib<id>.so`.
+pub fn misbehaving(home: &crate::env::Home, id: &str, mode: &str) -> std::path::PathBuf {
+    let out = home.path(format!("{id}.out"));
+    let to = home.extensions().join(crate::libs::file_name(id));
+    // A new inode, as an installer makes one: the old file may be mapped by somebody.
+    let _ = fs::remove_file(&to);
+    let fixture = crate::libs::fixture("misbehaving");
+    misbehaving_copy(&fixture, &to, id, &format!("{mode} {}", out.display()));
+    out
 }

@@ -1,10 +1,7 @@
 //! Which tools exist now and which of them the model may call. Extensions come and go
 //! while the engine runs; this keeps the two lists honest.
 
-use crate::{
-    hooks::Hooks,
-    tool::{Tool, ToolSource, ToolSpec},
-};
+use crate::tool::{Tool, ToolSource, ToolSpec};
 use std::{collections::HashSet, sync::Arc};
 
 /// What a start selects. Extension tools are active unless excluded.
@@ -24,6 +21,8 @@ pub(crate) struct ToolRegistry {
     active: Vec<String>,
     /// Seen before: a tool is activated once, when it appears.
     known: HashSet<String>,
+    /// Built-in tools that lost the extension which stood in front of them.
+    unguarded: HashSet<String>,
 }
 
 fn is_builtin(tool: &ToolSpec) -> bool {
@@ -32,14 +31,21 @@ fn is_builtin(tool: &ToolSpec) -> bool {
 
 impl ToolRegistry {
     pub fn new(builtin: Vec<Arc<dyn Tool>>, selection: ToolSelection) -> Self {
-        ToolRegistry { builtin, selection, tools: Vec::new(), active: Vec::new(), known: HashSet::new() }
+        ToolRegistry {
+            builtin,
+            selection,
+            tools: Vec::new(),
+            active: Vec::new(),
+            known: HashSet::new(),
+            unguarded: HashSet::new(),
+        }
     }
 
     /// Takes in what is registered now. New tools become active; a tool that is gone does not
     /// stay active, and neither does the built-in one that an extension had replaced: what
-    /// guarded a name must not be unloaded to get at what it guarded.
-    pub fn refresh(&mut self, hooks: &dyn Hooks) {
-        let mut of_extensions = hooks.tools();
+    /// guarded a name must not be unloaded to get at what it guarded. It is active again when
+    /// its guard is back, or when it is asked for by name.
+    pub fn refresh(&mut self, mut of_extensions: Vec<Arc<dyn Tool>>) {
         let mut now: Vec<Arc<dyn Tool>> = Vec::new();
         for tool in &self.builtin {
             let replaced = of_extensions.iter().position(|t| t.spec().name == tool.spec().name);
@@ -50,14 +56,19 @@ impl ToolRegistry {
         for before in &self.tools {
             let name = &before.spec().name;
             let after = now.iter().find(|t| t.spec().name == *name);
-            let unguarded = after.is_some_and(|a| is_builtin(a.spec()) && !is_builtin(before.spec()));
-            if after.is_none() || unguarded {
+            let lost_guard = after.is_some_and(|a| is_builtin(a.spec()) && !is_builtin(before.spec()));
+            if lost_guard && self.active.contains(name) {
+                self.unguarded.insert(name.clone());
+            }
+            if after.is_none() || lost_guard {
                 self.active.retain(|a| a != name);
             }
             if after.is_none() {
                 self.known.remove(name);
             }
         }
+        let guarded = |name: &String| now.iter().any(|t| t.spec().name == *name && !is_builtin(t.spec()));
+        self.active.extend(self.unguarded.extract_if(guarded));
         for tool in &now {
             let spec = tool.spec();
             if self.known.insert(spec.name.clone()) && self.selects(spec) {
@@ -88,6 +99,7 @@ impl ToolRegistry {
                 active.push(name.clone());
             }
         }
+        self.unguarded.retain(|name| !active.contains(name));
         self.active = active;
     }
 

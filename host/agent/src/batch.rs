@@ -12,11 +12,11 @@ use crate::{
 use serde_json::Value;
 use std::{
     collections::BTreeMap,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 use tokio::{
-    sync::mpsc,
+    sync::Notify,
     task::{Id, JoinSet},
 };
 
@@ -37,17 +37,36 @@ struct Running {
 }
 
 type Finished = (Result<ToolOutput, ToolError>, Duration);
-type Updates = mpsc::UnboundedSender<(usize, PartialResult)>;
+
+/// The newest partial result of each call. They are whole, not increments, so a tool that is
+/// faster than its listeners costs one of them and not a queue.
+#[derive(Default)]
+struct Updates {
+    newest: Mutex<BTreeMap<usize, PartialResult>>,
+    changed: Notify,
+}
+
+impl Updates {
+    fn put(&self, index: usize, partial: PartialResult) {
+        self.newest.lock().unwrap_or_else(PoisonError::into_inner).insert(index, partial);
+        self.changed.notify_one();
+    }
+    fn take(&self) -> BTreeMap<usize, PartialResult> {
+        std::mem::take(&mut *self.newest.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
 
 impl Run<'_> {
     /// All of them, in completion order.
-    pub(crate) async fn execute(&mut self, calls: Vec<ReadyCall>) -> Vec<Answered> {
+    pub(crate) async fn execute(&self, calls: Vec<ReadyCall>) -> Vec<Answered> {
         let mut answered = Vec::new();
         let mut waiting: Vec<(Concurrency, ReadyCall)> =
             calls.into_iter().map(|c| (c.tool.concurrency(&c.input), c)).collect();
         let mut running: Vec<Running> = Vec::new();
         let mut tasks: JoinSet<Finished> = JoinSet::new();
-        let (tx, mut updates) = mpsc::unbounded_channel();
+        let updates = Arc::new(Updates::default());
+        let overdue = self.overdue();
+        tokio::pin!(overdue);
         loop {
             let aborted = self.cancel.is_cancelled();
             if aborted {
@@ -55,28 +74,15 @@ impl Run<'_> {
                     answered.push(self.refuse(call).await);
                 }
             }
-            self.start_what_may(&mut waiting, &mut running, &mut tasks, &tx);
+            self.start_what_may(&mut waiting, &mut running, &mut tasks, &updates);
             if running.is_empty() {
                 return answered;
             }
             tokio::select! {
+                // Updates last: a tool that floods them must not hide an end.
                 biased;
-                Some(update) = updates.recv() => self.tell_updates(update, &mut updates, &running).await,
-                Some(done) = tasks.join_next_with_id() => {
-                    let (task, finished) = match done {
-                        Ok((task, finished)) => (task, finished),
-                        Err(e) => (e.id(), (Err(ToolError(fault(e))), Duration::ZERO)),
-                    };
-                    let Some(at) = running.iter().position(|r| r.task == task) else { continue };
-                    // Its last updates came before its result.
-                    if let Ok(update) = updates.try_recv() {
-                        self.tell_updates(update, &mut updates, &running).await;
-                    }
-                    let call = running.remove(at).call;
-                    answered.push(self.finish(call, finished).await);
-                }
                 () = self.cancel.cancelled(), if !aborted => {}
-                () = self.overdue() => {
+                () = &mut overdue => {
                     tasks.abort_all();
                     for Running { call, .. } in running.drain(..) {
                         let text = format!("{ABORTED}; the tool did not stop when it was told to");
@@ -85,6 +91,18 @@ impl Run<'_> {
                     }
                     return answered;
                 }
+                Some(done) = tasks.join_next_with_id() => {
+                    let (task, finished) = match done {
+                        Ok((task, finished)) => (task, finished),
+                        Err(e) => (e.id(), (Err(ToolError(fault(e))), Duration::ZERO)),
+                    };
+                    let Some(at) = running.iter().position(|r| r.task == task) else { continue };
+                    // Its last updates came before its result.
+                    self.tell_updates(&updates, &running).await;
+                    let call = running.remove(at).call;
+                    answered.push(self.finish(call, finished).await);
+                }
+                () = updates.changed.notified() => self.tell_updates(&updates, &running).await,
             }
         }
     }
@@ -95,7 +113,7 @@ impl Run<'_> {
         waiting: &mut Vec<(Concurrency, ReadyCall)>,
         running: &mut Vec<Running>,
         tasks: &mut JoinSet<Finished>,
-        updates: &Updates,
+        updates: &Arc<Updates>,
     ) {
         let mut held: Vec<(Concurrency, ReadyCall)> = Vec::new();
         for (place, call) in waiting.drain(..) {
@@ -110,10 +128,7 @@ impl Run<'_> {
                 args: call.input.clone(),
                 cwd: self.core.cwd.clone(),
                 cancel: self.cancel.child_token(),
-                update: Arc::new(move |partial| {
-                    // After the end of the batch nobody listens.
-                    let _ = updates.send((index, partial));
-                }),
+                update: Arc::new(move |partial| updates.put(index, partial)),
             };
             let task = tasks.spawn(async move {
                 let started = Instant::now();
@@ -125,18 +140,9 @@ impl Run<'_> {
         *waiting = held;
     }
 
-    /// Partial results are whole, not increments: of several, the last is enough.
-    async fn tell_updates(
-        &self,
-        first: (usize, PartialResult),
-        more: &mut mpsc::UnboundedReceiver<(usize, PartialResult)>,
-        running: &[Running],
-    ) {
-        let mut latest = BTreeMap::from([first]);
-        while let Ok((index, partial)) = more.try_recv() {
-            latest.insert(index, partial);
-        }
-        for (index, partial) in latest {
+    /// Those of calls that have ended are nobody's.
+    async fn tell_updates(&self, updates: &Updates, running: &[Running]) {
+        for (index, partial) in updates.take() {
             let Some(running) = running.iter().find(|r| r.call.index == index) else { continue };
             let call = &running.call.call;
             self.tell(Notice::ToolExecutionUpdate {

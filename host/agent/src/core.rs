@@ -243,8 +243,9 @@ impl Core {
 
     /// Takes in what extensions registered.
     pub fn refresh_tools(&self) {
+        let registered = self.hooks.tools();
         let mut state = self.state();
-        state.tools.refresh(&*self.hooks);
+        state.tools.refresh(registered);
         self.show_tools(&state);
     }
 

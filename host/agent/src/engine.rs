@@ -1,6 +1,6 @@
 //! An engine: one session at a time, ops in, events out.
 //!
-//! Two parties share a [`Core`]. The *session thread* does what is serial (starts, runs,
+//! Two parties share a `Core`. The *session thread* does what is serial (starts, runs,
 //! replacements, the end) and is the only one that calls hooks of a run. The *op loop* takes
 //! ops while that goes on, changes state under short locks and answers at once; so an abort
 //! never waits for an extension.
@@ -9,6 +9,7 @@ pub use crate::active_tools::ToolSelection;
 use crate::{
     active_tools::ToolRegistry,
     core::{Core, State, show_session},
+    event::Event,
     handle::{EngineHandle, Mode, OpRequest, View},
     hooks::{ContextFile, Hooks},
     jobs::{self, Job},
@@ -18,7 +19,7 @@ use crate::{
     tool::Tool,
 };
 use serde_json::{Map, Value};
-use std::{path::PathBuf, sync::Arc};
+use std::{panic::AssertUnwindSafe, path::PathBuf, sync::Arc};
 use tokio::sync::mpsc;
 
 /// All an engine is made of.
@@ -126,9 +127,16 @@ impl Engine {
         let runtime = tokio::runtime::Handle::current();
         let core = self.core.clone();
         let (jobs, on) = (self.jobs, runtime.clone());
-        std::thread::Builder::new()
-            .name("atomic-session".into())
-            .spawn(move || on.block_on(jobs::work(core, jobs)))?;
+        std::thread::Builder::new().name("atomic-session".into()).spawn(move || {
+            let dies_with = core.clone();
+            let work = AssertUnwindSafe(|| on.block_on(jobs::work(core, jobs)));
+            if std::panic::catch_unwind(work).is_err() {
+                // An engine that takes ops and does nothing would be worse.
+                dies_with.notify("error", "The engine has stopped by a fault of its own.");
+                dies_with.handle.emit(Event::Stopped);
+                dies_with.stopped.cancel();
+            }
+        })?;
         runtime.spawn(ops::serve(self.core, self.ops));
         Ok(handle)
     }

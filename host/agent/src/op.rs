@@ -16,7 +16,8 @@ use std::path::PathBuf;
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum Op {
     /// Text of the user. `/name args` of an extension command runs that command.
-    /// Answered `{"disposition": "started" | "queued" | "handled"}`.
+    /// Answered `{"disposition": "started" | "queued" | "handled"}` once the `input` hooks had it;
+    /// for a command when it has ended, with its `"error"` if it failed.
     Prompt {
         text: String,
         #[serde(default)]

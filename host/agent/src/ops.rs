@@ -80,8 +80,8 @@ impl Core {
             Op::SetModel { provider, model } => self.set_model(&provider, &model, reply),
             Op::SetThinkingLevel { level } => self.set_thinking(level, reply),
             Op::SetActiveTools { names } => {
+                self.refresh_tools();
                 let mut state = self.state();
-                state.tools.refresh(&*self.hooks);
                 state.tools.set_active(&names);
                 self.show_tools(&state);
                 drop(state);
@@ -170,14 +170,8 @@ impl Core {
             core.refresh_tools();
             match outcome {
                 Some(Ok(())) => reply.ok(json!({"disposition": "handled"})),
-                Some(Err(error)) => {
-                    core.handle.emit(Event::ExtensionError {
-                        extension_path: format!("command:{name}"),
-                        event: "command".into(),
-                        error: error.clone(),
-                    });
-                    reply.ok(json!({"disposition": "handled", "error": error}));
-                }
+                // The hooks have made a diagnostic of it; whoever asked is told as well.
+                Some(Err(error)) => reply.ok(json!({"disposition": "handled", "error": error})),
                 None => reply.err("unknown_command", format!("There is no command /{name} any more.")),
             }
         });

@@ -59,6 +59,8 @@ pub(crate) struct Run<'c> {
 
 /// The prompt as before_agent_start left it.
 struct PromptPlan {
+    /// Fixed for the run: midnight must not cost the provider's cache.
+    today: String,
     options: SystemPromptOptions,
     /// Tools of this run alone, when a handler chose them.
     selected: Option<Vec<String>>,
@@ -111,7 +113,11 @@ pub(crate) async fn admit_all(core: &Arc<Core>, cancel: &CancellationToken) {
 }
 
 fn user_message(text: String, images: Vec<ImageContent>) -> UserMessage {
-    let mut blocks = vec![Content::text(text)];
+    let mut blocks = Vec::new();
+    // Providers refuse an empty text beside an image.
+    if !text.is_empty() || images.is_empty() {
+        blocks.push(Content::text(text));
+    }
     blocks.extend(images.into_iter().map(Content::Image));
     UserMessage { content: MessageContent::Blocks(blocks), timestamp: now_ms(), extra: Extra::new() }
 }
@@ -122,6 +128,7 @@ pub(crate) async fn run(core: &Arc<Core>, job: RunJob) {
     let closing = CancellationToken::new();
     core.state().closing = closing.clone();
 
+    let somebody_waits = reply.wanted();
     let mut reply = Some(reply);
     let mut answer = |answer: Result<Value, OpError>| {
         if let Some(reply) = reply.take() {
@@ -141,7 +148,9 @@ pub(crate) async fn run(core: &Arc<Core>, job: RunJob) {
     };
     let Some(start) = start else { return };
     let Some(model) = core.state().model.clone() else {
-        core.notify("error", NO_MODEL);
+        if !somebody_waits {
+            core.notify("error", NO_MODEL);
+        }
         answer(Err(OpError::new("no_model", NO_MODEL)));
         leave(core, id, true).await;
         return;
@@ -155,7 +164,7 @@ pub(crate) async fn run(core: &Arc<Core>, job: RunJob) {
         model,
         tools: Vec::new(),
         system_prompt: String::new(),
-        plan: PromptPlan { options: SystemPromptOptions::default(), selected: None },
+        plan: PromptPlan { today: today(), options: SystemPromptOptions::default(), selected: None },
         produced: Vec::new(),
     };
     let mut messages = run.begin(start).await;
@@ -278,7 +287,7 @@ impl Run<'_> {
             (state.tools.named(state.tools.active()), state.tools.active().to_vec())
         };
         let options = core.prompt_options(&active);
-        let prompt = prompt::build(&options, &today());
+        let prompt = prompt::build(&options, &self.plan.today);
         core.handle.update_view(|v| v.system_prompt = prompt.text.clone());
 
         let (first, event) = match start {
@@ -431,7 +440,7 @@ impl Run<'_> {
         let specs: Vec<_> = tools.iter().map(|t| t.spec()).collect();
         let names: Vec<String> = specs.iter().map(|s| s.name.clone()).collect();
         self.plan.options = prompt::with_tools(std::mem::take(&mut self.plan.options), &specs);
-        let prompt = prompt::build(&self.plan.options, &today());
+        let prompt = prompt::build(&self.plan.options, &self.plan.today);
         let known = self.core.session().recorded_prompt();
         let change = prompt::transition(&known, &prompt, &names);
         self.core.handle.update_view(|v| v.system_prompt = prompt.text.clone());

@@ -15,7 +15,7 @@ use crate::{
     stream::{Listener, shell},
     tool::{ExecutionMode, Tool, ToolOutput},
 };
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::{sync::Arc, time::Duration};
 
 pub(crate) const ABORTED: &str = "Operation aborted";
@@ -193,9 +193,10 @@ impl Run<'_> {
         let request = ToolCallRequest { tool_name: call.name.clone(), tool_call_id: call.id.clone(), input };
         let verdict = self.core.dispatch(&self.cancel, self.core.hooks.tool_call(request)).await;
         match verdict {
-            Some(ToolCallOutcome::Block { reason, terminate, .. }) => {
+            Some(ToolCallOutcome::Block { reason, terminate, by }) => {
                 let reason = if reason.trim().is_empty() { BLOCKED.to_owned() } else { reason };
-                Err(ToolOutput { terminate, ..ToolOutput::error(reason) })
+                let details = Some(json!({"blockedBy": by}));
+                Err(ToolOutput { terminate, details, ..ToolOutput::error(reason) })
             }
             Some(ToolCallOutcome::Proceed { input }) if !self.cancel.is_cancelled() => Ok(input),
             Some(ToolCallOutcome::Proceed { .. }) | None => Err(ToolOutput::error(ABORTED)),

@@ -1,1 +1,71 @@
-fn main() {}
+//! The program `atomic`: reads the command line and hands over to a mode or a command.
+
+mod args;
+mod card;
+mod demo;
+mod explain;
+mod extension;
+mod extension_flags;
+mod launch;
+mod modes;
+mod paths;
+mod sanitize;
+mod signals;
+mod stdio;
+mod trust;
+
+use args::{Args, Command};
+use card::Card;
+use clap::{CommandFactory, FromArgMatches};
+use paths::Paths;
+use std::{process::ExitCode, time::Duration};
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(code) => ExitCode::from(code),
+        Err(card) => {
+            eprint!("{card}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<u8, Card> {
+    let mut given = std::env::args_os();
+    let program = given.next().unwrap_or_else(|| "atomic".into());
+    let definition = Args::command();
+    let (own, unsettled) = extension_flags::set_aside(&definition, args::spell_out(given));
+    let matches = definition.get_matches_from(std::iter::once(program).chain(own));
+    let args = Args::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
+    match args.command {
+        Some(Command::Completions { shell }) => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Args::command(), "atomic", &mut script);
+            Ok(stdio::say(&String::from_utf8_lossy(&script)))
+        }
+        Some(Command::Explain { code }) => explain::run(&code),
+        Some(Command::Extension(command)) => {
+            let paths = Paths::from_environment()?;
+            on_runtime(extension::command(&paths, command, &args.run))
+        }
+        Some(Command::Demo) => {
+            let paths = Paths::from_environment()?;
+            on_runtime(demo::run(&paths))
+        }
+        None => {
+            let paths = Paths::from_environment()?;
+            on_runtime(modes::run(&paths, args.run, unsettled))
+        }
+    }
+}
+
+/// Two workers: the op loop and the stream of a model. Whatever may block has a thread of its own.
+fn on_runtime(work: impl Future<Output = Result<u8, Card>>) -> Result<u8, Card> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime =
+        runtime.map_err(|e| Card::new("cli::no_thread", "no thread can be started").why(e.to_string()))?;
+    let result = runtime.block_on(work);
+    // What still blocks a thread has had its grace.
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    result
+}

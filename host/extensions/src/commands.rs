@@ -6,7 +6,7 @@ use crate::{
     host::Extensions,
     load::EventState,
 };
-use atomic_agent::hooks::CommandInfo;
+use atomic_agent::{event::Event, hooks::CommandInfo};
 use serde_json::json;
 
 impl Extensions {
@@ -21,7 +21,7 @@ impl Extensions {
         published.commands.iter().map(info).collect()
     }
 
-    /// A fault is a diagnostic with `command:<name>` as its place, and the command's error.
+    /// A fault is one diagnostic of `command:<name>` (events.md E.1), and the command's error.
     pub(crate) async fn run_command(&self, name: &str, args: &str) -> Option<Result<(), String>> {
         let command = self.published().commands.iter().find(|c| c.name == name)?.clone();
         let event = json!({"type": "command", "name": name, "args": args});
@@ -41,7 +41,12 @@ impl Extensions {
             Asked::Reloaded => format!("extension {} was reloaded while it ran", command.registered.name),
             Asked::Overran(t) => format!("no answer within {} s", t.as_secs()),
         };
-        self.diagnose(command.generation.owner(), &format!("command:{name}"), &error);
+        tracing::warn!(extension = command.registered.name, name, error, "a command failed");
+        self.tell(Event::ExtensionError {
+            extension_path: format!("command:{name}"),
+            event: "command".to_owned(),
+            error: error.clone(),
+        });
         Some(Err(error))
     }
 

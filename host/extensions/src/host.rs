@@ -2,6 +2,7 @@
 //! published. Everything else of this crate hangs off it.
 
 use crate::{
+    breadcrumb,
     calls::{self, Bus, Failure},
     copies::Copies,
     generation::{Generation, RetirePlan},
@@ -52,6 +53,8 @@ pub struct ExtensionsConfig {
     pub shutdown_grace: Duration,
     /// Print and json: a fatal signal prints one line and exits 70.
     pub crash_line: bool,
+    /// Where the breadcrumb page goes, for whoever looks after a crash; `None`: in memory only.
+    pub breadcrumbs: Option<PathBuf>,
     /// Variables that children of `exec` do not inherit.
     pub removed_env: Vec<String>,
 }
@@ -74,6 +77,7 @@ impl ExtensionsConfig {
             gate_timeout: Some(Duration::from_secs(300)),
             shutdown_grace: Duration::from_secs(5),
             crash_line: false,
+            breadcrumbs: None,
             removed_env: Vec::new(),
         }
     }
@@ -119,6 +123,8 @@ pub(crate) struct Slot {
     pub(crate) owner: u64,
     pub(crate) name: String,
     pub(crate) scope: Scope,
+    /// Place in the load order of its scan.
+    pub(crate) rank: usize,
     /// The author's file, never the copy that is mapped.
     pub(crate) path: PathBuf,
     pub(crate) library: Arc<Library>,
@@ -161,6 +167,7 @@ impl Extensions {
     /// Discovers, judges, opens and activates; what could not be is in the report.
     pub async fn load(config: ExtensionsConfig) -> (Arc<Self>, LoadReport) {
         let runtime = Handle::current();
+        watch_for_crashes(&config);
         let host = Arc::new_cyclic(|me| Extensions {
             me: me.clone(),
             bus: Bus::start(me.clone(), &runtime),
@@ -191,6 +198,10 @@ impl Extensions {
             engine.emit(event);
         }
         let _ = self.engine.set(engine);
+        // Tidying up may take its time: never before the first prompt.
+        if let Some(me) = self.me.upgrade() {
+            self.runtime.spawn_blocking(move || me.copies.prune());
+        }
     }
 
     pub fn config(&self) -> &ExtensionsConfig {
@@ -367,6 +378,7 @@ impl Extensions {
         };
         let ends = gone.into_iter().map(|s| self.retire(s, quick));
         let _ = tokio::time::timeout(Duration::from_secs(2), futures_util::future::join_all(ends)).await;
+        breadcrumb::mark_clean();
     }
 
     /// Steps 3 to 8 of a retirement whose fence has been set.
@@ -396,11 +408,25 @@ impl Extensions {
     }
 }
 
+/// Once a process: before the first frame, so that every thread's slot is in the page.
+fn watch_for_crashes(config: &ExtensionsConfig) {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        if let Err(e) = breadcrumb::install(config.breadcrumbs.as_deref()) {
+            tracing::warn!("no breadcrumb page: {e}; after a crash the extension will not be named");
+        }
+        for (i, event) in crate::dispatch::EVENTS.iter().enumerate() {
+            breadcrumb::name_event(breadcrumb::kind::EVENTS + i as u16, event.name);
+        }
+        let then =
+            if config.crash_line { breadcrumb::OnFatal::PrintAndExit } else { breadcrumb::OnFatal::Die };
+        if let Err(e) = breadcrumb::catch_fatal_signals(then) {
+            tracing::warn!("fatal signals are not caught: {e}");
+        }
+    });
+}
+
 impl Slot {
-    /// Load order: scope, then the bytes of the path.
-    pub(crate) fn order(&self) -> (Scope, PathBuf) {
-        (self.scope, self.path.clone())
-    }
     pub(crate) fn info(&self) -> LoadedInfo {
         let (tools, commands, events) = self.registered.names();
         let m = &self.library.manifest;

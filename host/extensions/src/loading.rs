@@ -21,6 +21,8 @@ use std::{
 pub(crate) struct Prepared {
     pub(crate) name: String,
     pub(crate) scope: Scope,
+    /// Place in the load order.
+    pub(crate) rank: usize,
     /// The author's file.
     pub(crate) path: PathBuf,
     pub(crate) sha256: String,
@@ -131,7 +133,17 @@ impl Extensions {
             }));
         };
         let library = live.library().clone();
-        Ok(Slot { owner, name: p.name, scope: p.scope, path: p.path, library, generation, live, registered })
+        Ok(Slot {
+            owner,
+            name: p.name,
+            scope: p.scope,
+            rank: p.rank,
+            path: p.path,
+            library,
+            generation,
+            live,
+            registered,
+        })
     }
 
     /// The same library under a new generation, without the disk.
@@ -139,6 +151,7 @@ impl Extensions {
         let p = Prepared {
             name: slot.name.clone(),
             scope: slot.scope,
+            rank: slot.rank,
             path: slot.path.clone(),
             sha256: slot.library.sha256.clone(),
             manifest: slot.library.manifest.clone(),

@@ -101,8 +101,10 @@ impl Extensions {
         }
         // What is left has no candidate: its file was refused, or is gone.
         for slot in old {
-            let refused =
-                found.refused.iter().find(|r| r.file == slot.path || r.name.as_deref() == Some(&slot.name));
+            let refused = found
+                .refused
+                .iter()
+                .find(|r| slot.path.starts_with(&r.file) || r.name.as_deref() == Some(&slot.name));
             let position = plans.len();
             plans.insert(
                 position,
@@ -215,7 +217,7 @@ impl Extensions {
                 }
             }
         }
-        slots.sort_by(|a, b| a.order().cmp(&b.order()));
+        slots.sort_by_key(|s| s.rank);
         let carrier = |s: &Slot| {
             origin.filter(|o| o.generation == s.generation.number()).map(|o| o.call).filter(|c| *c != 0)
         };

@@ -54,13 +54,15 @@ impl Extensions {
         }
         let prepared = in_parallel(&found.candidates, |c| prepare(&self.copies, c));
         let mut good = Vec::new();
-        for (candidate, p) in found.candidates.into_iter().zip(prepared) {
+        for (rank, (candidate, p)) in found.candidates.into_iter().zip(prepared).enumerate() {
             match p {
-                Ok(p) => good.push((candidate, p)),
+                // Refused ones keep their place: a generation that goes on in it is not moved.
+                Ok(p) => good.push((candidate, Prepared { rank, ..p })),
                 Err(refusal) => scan.refused.push(refusal.from_scope(candidate.scope)),
             }
         }
-        let named = good.iter().map(|(c, p)| (c.clone(), p.name.clone(), p.manifest.version.clone())).collect();
+        let named =
+            good.iter().map(|(c, p)| (c.clone(), p.name.clone(), p.manifest.version.clone())).collect();
         let (kept, shadowed) = discover::resolve_identity(named);
         for note in shadowed {
             scan.take(note);
@@ -115,6 +117,7 @@ fn prepare(copies: &Copies, c: &Candidate) -> Result<Prepared, Refusal> {
     Ok(Prepared {
         name: library.manifest.name.clone(),
         scope: c.scope,
+        rank: 0,
         path: c.path.clone(),
         sha256: library.sha256,
         manifest: library.manifest,

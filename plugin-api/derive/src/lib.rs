@@ -271,3 +271,82 @@ fn expand(options: Options, mut function: ItemFn) -> Result<Tokens> {
         #input
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(options: Tokens, function: Tokens) -> String {
+        let options = match syn::parse2::<Options>(options) {
+            Ok(o) => o,
+            Err(e) => return e.to_string(),
+        };
+        expand(options, syn::parse2(function).unwrap()).map_or_else(|e| e.to_string(), |t| t.to_string())
+    }
+
+    #[test]
+    fn what_cannot_be_a_tool_is_told_what_to_write() {
+        let described = || quote!(description = "d");
+        let good = quote!(
+            async fn f(p: P, ctx: ToolContext) -> Result<ToolResult> {}
+        );
+        for (options, function, want) in [
+            (quote!(), good.clone(), "write `#[tool(description"),
+            (quote!(descripton = "d"), good.clone(), "unknown key `descripton`: #[tool] knows name"),
+            (quote!(description), good.clone(), "write `description = \"..\"`"),
+            (quote!(label = 3), good, "`label` takes a string"),
+            (
+                described(),
+                quote!(
+                    fn f(p: P) -> Result<ToolResult> {}
+                ),
+                "a tool is an `async fn`",
+            ),
+            (
+                described(),
+                quote!(
+                    async fn f() -> R {}
+                ),
+                "takes its arguments as a type",
+            ),
+            (
+                described(),
+                quote!(
+                    async fn f(p: &P) -> R {}
+                ),
+                "by value",
+            ),
+            (
+                described(),
+                quote!(
+                    async fn f(&self, p: P) -> R {}
+                ),
+                "goes on a free function",
+            ),
+            (
+                described(),
+                quote!(
+                    async fn f(p: P, c: C, x: X) -> R {}
+                ),
+                "nothing else",
+            ),
+            (
+                described(),
+                quote!(
+                    async fn f(p: P) {}
+                ),
+                "-> Result<ToolResult>",
+            ),
+            (
+                described(),
+                quote!(
+                    async fn f<T>(p: T) -> R {}
+                ),
+                "no generic parameters",
+            ),
+        ] {
+            let got = message(options, function);
+            assert!(got.contains(want), "{got:?} does not say {want:?}");
+        }
+    }
+}

@@ -19,7 +19,8 @@ thread_local! {
 
 /// The panics of this thread belong to an instance: told to it, not printed.
 pub(super) fn own_thread(report: Option<Report>) {
-    REPORT.with(|r| *r.borrow_mut() = report);
+    // A thread that is ending may have no locals any more; it has no tasks either.
+    let _ = REPORT.try_with(|r| *r.borrow_mut() = report);
 }
 
 /// Chains to the previous hook wherever no frame of ours is on the stack, so that an
@@ -35,9 +36,10 @@ pub(super) fn install_hook() {
                 None => message.to_owned(),
             };
             if DEPTH.get() > 0 {
-                return LAST.set(Some(text));
+                let _ = LAST.try_with(|l| l.set(Some(text)));
+                return;
             }
-            match REPORT.with(|r| r.try_borrow().ok().and_then(|r| r.clone())) {
+            match REPORT.try_with(|r| r.try_borrow().ok().and_then(|r| r.clone())).ok().flatten() {
                 Some(report) => report(&text),
                 None => previous(info),
             }
@@ -49,7 +51,7 @@ pub(super) fn install_hook() {
 pub(super) fn contained<R>(f: impl FnOnce() -> R) -> Result<R, String> {
     DEPTH.set(DEPTH.get() + 1);
     let result = catch_unwind(AssertUnwindSafe(f)).map_err(|payload| {
-        let text = LAST.take().unwrap_or_else(|| "panic".to_owned());
+        let text = LAST.try_with(Cell::take).ok().flatten().unwrap_or_else(|| "panic".to_owned());
         if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
             std::mem::forget(again);
         }

@@ -77,7 +77,7 @@ static EVENTS: &WithMetadata<EventsV1> = &WithMetadata::new(EventsV1 {
 static REPLIES: &WithMetadata<RepliesV1> = &WithMetadata::new(RepliesV1 { complete });
 static SERVICES: &WithMetadata<ServicesV1> = &WithMetadata::new(ServicesV1 { call: service_call });
 
-extern "C" fn query(instance: Instance, id: RStr<'_>, version: u32) -> ROption<Interface> {
+pub(super) extern "C" fn query(instance: Instance, id: RStr<'_>, version: u32) -> ROption<Interface> {
     contained(|| match (id.as_str(), version) {
         ("events", 1) => ROption::RSome(EventsV1Ref(PrefixRef::from_ref(EVENTS)).to_interface()),
         ("replies", 1) => ROption::RSome(RepliesV1Ref(PrefixRef::from_ref(REPLIES)).to_interface()),
@@ -99,7 +99,7 @@ fn find(state: &State, index: u64) -> Result<Handler> {
     state.handler(index).ok_or_else(|| Error::new("unsupported", "no such handler in this instance"))
 }
 
-extern "C" fn on_event(
+pub(super) extern "C" fn on_event(
     instance: Instance,
     handler: u64,
     call: u64,
@@ -121,7 +121,7 @@ extern "C" fn on_event(
     .unwrap_or_else(|text| ROption::RSome(panicked(&text)))
 }
 
-extern "C" fn on_sync(
+pub(super) extern "C" fn on_sync(
     instance: Instance,
     handler: u64,
     call: u64,
@@ -147,12 +147,12 @@ extern "C" fn on_sync(
             #[cfg(feature = "tokio")]
             signal: None,
         };
-        to_reply(f(&EventRef(event.clone()), &call))
+        to_reply(f(EventRef(event.clone()), call))
     })
     .unwrap_or_else(|text| panicked(&text))
 }
 
-extern "C" fn cancel(instance: Instance, call: u64, flags: u64) {
+pub(super) extern "C" fn cancel(instance: Instance, call: u64, flags: u64) {
     let _ = contained(|| {
         #[cfg(feature = "tokio")]
         share(instance).cancel(call, flags);
@@ -161,7 +161,7 @@ extern "C" fn cancel(instance: Instance, call: u64, flags: u64) {
     });
 }
 
-extern "C" fn complete(instance: Instance, ticket: u64, reply: Reply) {
+pub(super) extern "C" fn complete(instance: Instance, ticket: u64, reply: Reply) {
     let _ = contained(|| {
         #[cfg(feature = "tokio")]
         share(instance).complete(ticket, reply);
@@ -170,7 +170,12 @@ extern "C" fn complete(instance: Instance, ticket: u64, reply: Reply) {
     });
 }
 
-extern "C" fn service_call(instance: Instance, service: u64, op: RStr<'_>, body: RSlice<'_, u8>) -> Reply {
+pub(super) extern "C" fn service_call(
+    instance: Instance,
+    service: u64,
+    op: RStr<'_>,
+    body: RSlice<'_, u8>,
+) -> Reply {
     contained(|| match share(instance).service(service) {
         Some(f) => to_reply(f(op.as_str(), body.as_slice())),
         None => to_reply(Err(Error::new("unsupported", "the provider has withdrawn this service"))),
@@ -187,21 +192,22 @@ struct ShutdownReport {
     note: Option<String>,
 }
 
-extern "C" fn shutdown(instance: Instance, deadline_ms: u64) -> RVec<u8> {
+pub(super) extern "C" fn shutdown(instance: Instance, deadline_ms: u64) -> RVec<u8> {
     let report = contained(|| {
         let state = share(instance);
         #[cfg(feature = "tokio")]
-        let (runtime_threads, faults) = state.shutdown_tasks(Duration::from_millis(deadline_ms));
+        let super::tasks::Remains { threads, tasks, faults } =
+            state.shutdown_tasks(Duration::from_millis(deadline_ms));
         #[cfg(not(feature = "tokio"))]
-        let (runtime_threads, faults) = {
+        let (threads, tasks, faults) = {
             let _ = Duration::from_millis(deadline_ms);
-            (0, state.drop_closures())
+            (0, 0, state.drop_closures())
         };
-        let threads = runtime_threads + state.threads_left();
+        let threads = threads + state.threads_left();
         ShutdownReport {
-            clean: threads == 0,
+            clean: threads == 0 && tasks == 0,
             threads,
-            tasks: 0,
+            tasks,
             note: (!faults.is_empty()).then(|| faults.join("; ")),
         }
     })
@@ -209,6 +215,6 @@ extern "C" fn shutdown(instance: Instance, deadline_ms: u64) -> RVec<u8> {
     serde_json::to_vec(&report).unwrap_or_default().into()
 }
 
-extern "C" fn drop_instance(instance: Instance) {
+pub(super) extern "C" fn drop_instance(instance: Instance) {
     drop_token(instance);
 }

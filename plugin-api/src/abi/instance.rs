@@ -20,7 +20,7 @@ use std::sync::{
 
 /// What a synchronous handler answers: JSON, empty for no opinion.
 pub(crate) type Outcome = Result<Vec<u8>>;
-pub(crate) type SyncFn = Arc<dyn Fn(&EventRef, &Call) -> Outcome + Send + Sync>;
+pub(crate) type SyncFn = Arc<dyn Fn(EventRef, Call) -> Outcome + Send + Sync>;
 pub(crate) type ServiceFn = Arc<dyn Fn(&str, &[u8]) -> Outcome + Send + Sync>;
 
 /// One entry of the handler table.

@@ -13,5 +13,7 @@ pub mod frozen;
 pub(crate) mod instance;
 #[cfg(feature = "tokio")]
 pub(crate) mod tasks;
+#[cfg(feature = "testing")]
+pub(crate) mod test_host;
 
 pub use abi_stable;

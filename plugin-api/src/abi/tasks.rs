@@ -69,12 +69,30 @@ struct Running {
     dropped: bool,
 }
 
+/// What a shutdown could not end in its time.
+pub(super) struct Remains {
+    pub(super) threads: u64,
+    pub(super) tasks: u64,
+    /// Panics of drops.
+    pub(super) faults: Vec<String>,
+}
+
+fn wait_for(count: &AtomicU64, until: Instant) {
+    while count.load(Ordering::SeqCst) > 0 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 #[derive(Default)]
 pub(crate) struct Tasks {
     runtime: Mutex<Rt>,
     /// The runtime's threads; tokio itself cannot tell whether they ended (boundary-dry-run.md 2.10).
     threads: Arc<AtomicU64>,
+    /// Guarded futures that have not been dropped yet.
+    live: AtomicU64,
     running: Mutex<HashMap<u64, Running>>,
+    spawned: Mutex<HashMap<u64, AbortHandle>>,
+    next_spawned: AtomicU64,
     tickets: Mutex<HashMap<u64, oneshot::Sender<Reply>>>,
     next_ticket: AtomicU64,
 }
@@ -119,14 +137,18 @@ impl State {
         }
     }
 
-    /// Steps (4) and (5) of the retirement: closures with the runtime entered, then the runtime.
-    pub(super) fn shutdown_tasks(&self, deadline: Duration) -> (u64, Vec<String>) {
-        let until = Instant::now() + deadline;
+    /// Steps (4) and (5) of the retirement: futures, then closures, then the runtime.
+    pub(super) fn shutdown_tasks(&self, deadline: Duration) -> Remains {
+        let begun = Instant::now();
+        let until = begun + deadline;
         let runtime = std::mem::replace(&mut *lock(&self.tasks.runtime), Rt::Gone);
-        let aborts: Vec<_> = lock(&self.tasks.running).drain().filter_map(|(_, r)| r.abort).collect();
+        let mut aborts: Vec<_> = lock(&self.tasks.running).drain().filter_map(|(_, r)| r.abort).collect();
+        aborts.extend(lock(&self.tasks.spawned).drain().map(|(_, a)| a));
         for a in aborts {
             a.abort();
         }
+        // An abort only asks. Whoever blocks his worker gets half the time, the runtime the rest.
+        wait_for(&self.tasks.live, begun + deadline / 2);
         let faults = {
             let _entered = match &runtime {
                 Rt::Live(r) => Some(r.enter()),
@@ -134,31 +156,43 @@ impl State {
             };
             self.drop_closures()
         };
-        lock(&self.tasks.tickets).clear();
+        // Whoever still waits for an answer is told that he is stale.
+        let tickets = std::mem::take(&mut *lock(&self.tasks.tickets));
+        drop(tickets);
         if let Rt::Live(r) = runtime {
             r.shutdown_timeout(until.saturating_duration_since(Instant::now()));
         }
         // `shutdown_timeout` answers nothing; the stop callbacks of threads may trail it by an instant.
-        while self.tasks.threads.load(Ordering::SeqCst) > 0 && Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(1));
+        wait_for(&self.tasks.threads, until);
+        Remains {
+            threads: self.tasks.threads.load(Ordering::SeqCst),
+            tasks: self.tasks.live.load(Ordering::SeqCst),
+            faults,
         }
-        (self.tasks.threads.load(Ordering::SeqCst), faults)
     }
 
     /// A task that ends with the instance.
     pub(crate) fn spawn(
         self: &Arc<Self>,
         future: impl Future<Output = Result<()>> + Send + 'static,
-    ) -> Result<()> {
+    ) -> Result<AbortHandle> {
         let rt = self.runtime()?;
         let me = self.clone();
+        let id = self.tasks.next_spawned.fetch_add(1, Ordering::Relaxed);
         let guarded = Guarded::new(Box::pin(async move { future.await.map(|()| Vec::new()) }), me.outside());
-        rt.spawn(async move {
-            if let Err(e) = guarded.await {
+        // Held over the spawn: the task removes itself only after it has been entered.
+        let mut spawned = lock(&self.tasks.spawned);
+        let task = rt.spawn(async move {
+            let outcome = guarded.await;
+            lock(&me.tasks.spawned).remove(&id);
+            if let Err(e) = outcome {
                 me.report("task", &e.message);
             }
         });
-        Ok(())
+        let abort = task.abort_handle();
+        spawned.retain(|_, a| !a.is_finished());
+        spawned.insert(id, abort.clone());
+        Ok(abort)
     }
 
     pub(super) fn complete(&self, ticket: u64, reply: Reply) {
@@ -245,6 +279,7 @@ struct Guarded {
 
 impl Guarded {
     fn new(future: BoxFuture, call: Call) -> Self {
+        call.state.tasks.live.fetch_add(1, Ordering::SeqCst);
         Guarded { future: Some(future), call }
     }
     fn under_crumb<R>(&self, f: impl FnOnce() -> R) -> R {
@@ -282,13 +317,16 @@ impl Future for Guarded {
 
 impl Drop for Guarded {
     fn drop(&mut self) {
-        let Some(future) = self.future.take() else { return };
-        let rt = self.call.state.live_runtime();
-        let _entered = rt.as_ref().map(Handle::enter);
-        let fault = self.under_crumb(|| contained(|| drop(future))).err();
-        if let Some(text) = fault {
-            self.call.state.report("drop", &text);
+        if let Some(future) = self.future.take() {
+            // On a thread of the runtime it is entered already, which holds while it shuts down too.
+            let rt = self.call.state.live_runtime();
+            let _entered = rt.as_ref().map(Handle::enter);
+            let fault = self.under_crumb(|| contained(|| drop(future))).err();
+            if let Some(text) = fault {
+                self.call.state.report("drop", &text);
+            }
         }
+        self.call.state.tasks.live.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -300,25 +338,34 @@ pub(super) fn start(state: Arc<State>, f: &AsyncFn, id: u64, event: EventHandle,
         Ok(rt) => rt,
         Err(e) => return ROption::RSome(to_reply(Err(e))),
     };
-    let inline = flags & FLAG_INLINE != 0;
-    let guarded = if inline {
+    // Before any code of the author runs: he may be cancelled from within his first poll.
+    lock(&state.tasks.running).insert(id, Running { signal, abort: None, dropped: false });
+    let guarded = if flags & FLAG_INLINE != 0 {
         let _entered = rt.enter();
-        let future = match contained(|| f(EventRef(event), call.clone())) {
-            Ok(future) => future,
-            Err(text) => return ROption::RSome(panicked(&text)),
-        };
-        let mut guarded = Guarded::new(future, call.clone());
-        // No crumb of our own here: the host has pushed one for this very call.
-        if let Poll::Ready(outcome) = Pin::new(&mut guarded).poll(&mut Cx::from_waker(Waker::noop())) {
-            return ROption::RSome(to_reply(outcome));
+        let first = contained(|| f(EventRef(event), call.clone())).map(|future| {
+            let mut guarded = Guarded::new(future, call.clone());
+            // The host has pushed a crumb for this call; the one of the poll says the same.
+            match Pin::new(&mut guarded).poll(&mut Cx::from_waker(Waker::noop())) {
+                Poll::Ready(outcome) => Err(outcome),
+                Poll::Pending => Ok(guarded),
+            }
+        });
+        match first {
+            Ok(Ok(guarded)) => guarded,
+            Ok(Err(outcome)) => {
+                lock(&state.tasks.running).remove(&id);
+                return ROption::RSome(to_reply(outcome));
+            }
+            Err(text) => {
+                lock(&state.tasks.running).remove(&id);
+                return ROption::RSome(panicked(&text));
+            }
         }
-        guarded
     } else {
         // The closure itself runs on the runtime too: it is author code and may block.
         let (f, made) = (f.clone(), call.clone());
         Guarded::new(Box::pin(async move { f(EventRef(event), made).await }), call.clone())
     };
-    lock(&state.tasks.running).insert(id, Running { signal, abort: None, dropped: false });
     let (me, caller) = (state.clone(), call.caller);
     let task = rt.spawn(async move {
         let outcome = guarded.await;

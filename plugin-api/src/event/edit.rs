@@ -4,9 +4,13 @@ use super::{Event, Inner, busy};
 use crate::{
     error::{Error, Result},
     protocol::EventKind,
+    tool::lenient,
 };
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{
+    Value,
+    value::{RawValue, to_raw_value},
+};
 use std::{
     ops::{Deref, DerefMut},
     sync::Arc,
@@ -29,8 +33,9 @@ impl<E: EventKind> Event<E> {
         if std::mem::replace(&mut self.inner.edits().guard_alive, true) {
             return Err(busy());
         }
-        let value = self.current::<T>().and_then(|v| {
-            v.ok_or_else(|| Error::new("malformed", format!("event {} has no `{}`", E::NAME, E::PATCH)))
+        let value = self.current::<Value>().and_then(|v| match v {
+            Some(v) => lenient(&v).map_err(|e| Error::new("malformed", e)),
+            None => Err(Error::new("malformed", format!("event {} has no `{}`", E::NAME, E::PATCH))),
         });
         match value {
             Ok(value) => Ok(Edit { value, before: None, inner: self.inner.clone() }),

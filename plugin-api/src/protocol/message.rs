@@ -1,7 +1,10 @@
 //! Messages of the transcript and the blocks they are made of (events.md C.4, G.5).
 //! Keys that this version does not know stay in `extra` and are written back.
+//!
+//! A block or message may also be read alone, without the enum that tells it apart. Its tag
+//! is then skipped, or it would be in `extra` and be written twice once it is in the enum.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::IgnoredAny};
 use serde_json::{Map, Value};
 
 /// Keys this version does not know.
@@ -28,11 +31,11 @@ pub enum Content {
 impl Content {
     /// A text block.
     pub fn text(text: impl Into<String>) -> Self {
-        Content::Text(TextContent { text: text.into(), extra: Extra::new() })
+        Content::Text(TextContent { text: text.into(), ..Default::default() })
     }
     /// A picture: base64 and its media type.
     pub fn image(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
-        Content::Image(ImageContent { data: data.into(), mime_type: mime_type.into(), extra: Extra::new() })
+        Content::Image(ImageContent { data: data.into(), mime_type: mime_type.into(), ..Default::default() })
     }
     /// The text of a text block.
     pub fn as_text(&self) -> Option<&str> {
@@ -62,6 +65,8 @@ impl From<String> for Content {
 pub struct TextContent {
     /// The text.
     pub text: String,
+    #[serde(rename = "type", skip_serializing, default)]
+    tag: IgnoredAny,
     /// See [`Extra`].
     #[serde(flatten)]
     pub extra: Extra,
@@ -76,6 +81,8 @@ pub struct ImageContent {
     pub data: String,
     /// `image/png`, …
     pub mime_type: String,
+    #[serde(rename = "type", skip_serializing, default)]
+    tag: IgnoredAny,
     /// See [`Extra`].
     #[serde(flatten)]
     pub extra: Extra,
@@ -88,6 +95,8 @@ pub struct ImageContent {
 pub struct ThinkingContent {
     /// The text; may be empty when the provider hides it.
     pub thinking: String,
+    #[serde(rename = "type", skip_serializing, default)]
+    tag: IgnoredAny,
     /// Signatures of the provider, which must go back unchanged, and other keys.
     #[serde(flatten)]
     pub extra: Extra,
@@ -105,6 +114,8 @@ pub struct ToolCallContent {
     /// As the model wrote them.
     #[serde(default)]
     pub arguments: Value,
+    #[serde(rename = "type", skip_serializing, default)]
+    tag: IgnoredAny,
     /// See [`Extra`].
     #[serde(flatten)]
     pub extra: Extra,
@@ -262,6 +273,8 @@ macro_rules! message {
             $($(#[$field_meta])* pub $field: $ty,)*
             /// Milliseconds since 1970.
             pub timestamp: i64,
+            #[serde(rename = "role", skip_serializing)]
+            tag: IgnoredAny,
             /// See [`Extra`].
             #[serde(flatten)]
             pub extra: Extra,
@@ -446,73 +459,32 @@ impl MessageEndAnswer {
     }
 }
 
-/// Where a message of an extension goes while a run is going on (events.md E.4).
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-#[non_exhaustive]
-pub struct SendOptions {
-    /// Starts a run when none is going on.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub trigger_turn: Option<bool>,
-    /// See [`DeliverAs`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub deliver_as: Option<DeliverAs>,
-    /// Shown and stored, never sent to the model.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub exclude_from_context: Option<bool>,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
 
-wire_enum! {
-    /// How it is delivered: after the current tools, after the run, with the next message of
-    /// the user, or by stopping the run.
-    DeliverAs { Steer = "steer", FollowUp = "followUp", NextTurn = "nextTurn", Interrupt = "interrupt" }
-}
+    #[test]
+    fn a_message_read_alone_and_put_into_the_enum_is_written_as_it_was() {
+        let json = json!({
+            "role": "custom", "customType": "note", "content": [{"type": "image", "data": "", "mimeType": "image/png"}],
+            "display": true, "timestamp": 3, "laterKey": 1,
+        });
+        let alone: CustomMessage = serde_json::from_value(json.clone()).unwrap();
+        let written = serde_json::to_string(&AgentMessage::Custom(alone)).unwrap();
+        assert_eq!(written.matches("role").count(), 1);
+        assert_eq!(serde_json::from_str::<Value>(&written).unwrap(), json);
+    }
 
-impl SendOptions {
-    /// Whether it starts a run.
-    #[must_use]
-    pub fn trigger_turn(mut self, yes: bool) -> Self {
-        self.trigger_turn = Some(yes);
-        self
-    }
-    /// How it is delivered.
-    #[must_use]
-    pub fn deliver_as(mut self, how: DeliverAs) -> Self {
-        self.deliver_as = Some(how);
-        self
-    }
-    /// Keeps it from the model.
-    #[must_use]
-    pub fn exclude_from_context(mut self, yes: bool) -> Self {
-        self.exclude_from_context = Some(yes);
-        self
-    }
-}
-
-/// Options of `send_user_message` (events.md E.1).
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-#[non_exhaustive]
-pub struct UserMessageOptions {
-    /// Needed while a run is going on: `Steer` or `FollowUp`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub deliver_as: Option<DeliverAs>,
-    /// Templates, skills and commands in the text are expanded; default no.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub expand_prompt_templates: Option<bool>,
-}
-
-impl UserMessageOptions {
-    /// How it is delivered.
-    #[must_use]
-    pub fn deliver_as(mut self, how: DeliverAs) -> Self {
-        self.deliver_as = Some(how);
-        self
-    }
-    /// Whether templates in it are expanded.
-    #[must_use]
-    pub fn expand_prompt_templates(mut self, yes: bool) -> Self {
-        self.expand_prompt_templates = Some(yes);
-        self
+    #[test]
+    fn a_role_and_a_block_of_a_later_version_are_carried() {
+        for json in [json!({"role": "oracle", "says": 1}), json!({"role": "system", "sections": {}})] {
+            let message: AgentMessage = serde_json::from_value(json.clone()).unwrap();
+            assert_eq!(message.role(), json["role"]);
+            assert_eq!(serde_json::to_value(&message).unwrap(), json);
+        }
+        let block = json!({"type": "hologram", "photons": 3});
+        let read: Content = serde_json::from_value(block.clone()).unwrap();
+        assert_eq!(serde_json::to_value(&read).unwrap(), block);
     }
 }

@@ -48,6 +48,7 @@ pub mod agent;
 pub mod builtin;
 pub mod command;
 pub mod context;
+pub mod delivery;
 pub mod events;
 pub mod exec;
 pub mod input;

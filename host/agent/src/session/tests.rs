@@ -1,3 +1,5 @@
+//! The store on disk: what it writes, what it refuses, what it mends.
+
 use super::*;
 use crate::model::ThinkingLevel;
 use std::fs;

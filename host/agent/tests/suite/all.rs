@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod doubles;
+mod fakes;
+mod log;
 
 mod aborting;
 mod order;

@@ -1,0 +1,244 @@
+//! The command line, as clap sees it. Flags of extensions are no part of it: they are
+//! set aside by `extension_flags` before clap looks, and settled once the extensions are loaded.
+
+use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use std::{ffi::OsString, path::PathBuf};
+
+const HELP: &str = "\
+{about-with-newline}
+{usage-heading} {usage}
+
+{all-args}{after-help}";
+
+#[derive(Parser, Debug)]
+#[command(
+    name = "atomic",
+    version,
+    about = "A terminal coding agent, extended by native libraries",
+    help_template = HELP,
+    override_usage = "atomic [OPTIONS] [MESSAGE]...  |  atomic <COMMAND>",
+    disable_help_flag = true,
+    disable_help_subcommand = true,
+    subcommand_precedence_over_arg = true,
+    term_width = 79
+)]
+pub struct Args {
+    #[command(subcommand)]
+    pub command: Option<Command>,
+
+    #[command(flatten)]
+    pub run: RunArgs,
+
+    /// This screen
+    #[arg(short, long, action = ArgAction::HelpShort)]
+    help: Option<bool>,
+    /// All options
+    #[arg(long, action = ArgAction::HelpLong)]
+    help_all: Option<bool>,
+}
+
+/// What a run of the agent takes.
+#[derive(ClapArgs, Debug, Default, Clone)]
+pub struct RunArgs {
+    /// What to say first; each argument is one message
+    #[arg(value_name = "MESSAGE", hide_short_help = true)]
+    pub messages: Vec<String>,
+
+    /// Answer on stdout and exit
+    #[arg(short, long)]
+    pub print: bool,
+
+    /// `text` or `json` (one event a line)
+    ///
+    /// `lines` is the plain prompt also when stdin is not a terminal: each line is taken
+    /// when the agent is idle or asks something.
+    #[arg(long, value_enum, value_name = "MODE", hide_possible_values = true)]
+    pub mode: Option<ModeArg>,
+
+    /// Load a library, a folder or a crate (repeatable)
+    #[arg(short, long = "extension", value_name = "PATH")]
+    pub extensions: Vec<PathBuf>,
+
+    /// Load only what -e names
+    #[arg(long)]
+    pub no_extensions: bool,
+
+    /// provider/id[:thinking]
+    #[arg(long, value_name = "MODEL")]
+    pub model: Option<String>,
+
+    /// Provider of --model
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
+    pub provider: Option<String>,
+
+    /// off, minimal, low, medium, high, xhigh or max
+    #[arg(long, value_name = "LEVEL", hide_short_help = true)]
+    pub thinking: Option<String>,
+
+    /// The built-in model: no network, no key
+    ///
+    /// Without a script it repeats what it hears, and `call bash {"command":"ls"}` in a
+    /// message makes it call that tool.
+    #[arg(long)]
+    pub offline: bool,
+
+    /// What the offline model answers: {"turns": [..]}
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub script: Option<PathBuf>,
+
+    /// Go on with the newest session of this folder
+    #[arg(short = 'c', long = "continue")]
+    pub continue_session: bool,
+
+    /// Go on with this session
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub session: Option<PathBuf>,
+
+    /// Where sessions are kept
+    #[arg(long, value_name = "DIR", hide_short_help = true)]
+    pub session_dir: Option<PathBuf>,
+
+    /// Write no session file
+    #[arg(long, hide_short_help = true)]
+    pub no_session: bool,
+
+    /// Trust this folder's own extensions, this time
+    #[arg(short, long, conflicts_with = "no_approve")]
+    pub approve: bool,
+
+    /// Do not trust this folder, this time
+    #[arg(long, hide_short_help = true)]
+    pub no_approve: bool,
+
+    /// Only these tools (comma-separated)
+    #[arg(short, long, value_name = "LIST", value_delimiter = ',')]
+    pub tools: Option<Vec<String>>,
+
+    /// Replaces the system prompt
+    #[arg(long, value_name = "TEXT", hide_short_help = true)]
+    pub system_prompt: Option<String>,
+
+    /// Added to the system prompt
+    #[arg(long, value_name = "TEXT", hide_short_help = true)]
+    pub append_system_prompt: Option<String>,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ModeArg {
+    Text,
+    Json,
+    Lines,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// List, install, make and run extensions
+    #[command(subcommand)]
+    Extension(ExtensionCommand),
+    /// See an extension loaded, at work and reloaded
+    Demo,
+    /// What an error code means, at length
+    Explain {
+        #[arg(value_name = "CODE")]
+        code: String,
+    },
+    /// Print a shell's completion script
+    Completions {
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
+}
+
+#[derive(Subcommand, Debug)]
+pub enum ExtensionCommand {
+    /// What is installed, and what is refused; runs nothing of it
+    List,
+    /// What a library says of itself; runs nothing of it
+    Inspect {
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+    /// Install a library, or build a crate and install what comes out
+    Install {
+        #[arg(value_name = "PATH")]
+        path: PathBuf,
+        /// Build without the network
+        #[arg(long)]
+        offline: bool,
+    },
+    /// Move an installed extension to the trash of Atomic's home
+    Remove {
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
+    /// Write a crate to start from
+    New {
+        #[arg(value_name = "NAME")]
+        name: String,
+        /// Where to write it; default: a folder of that name here
+        #[arg(long, value_name = "DIR")]
+        path: Option<PathBuf>,
+    },
+    /// Run an extension that is a program
+    Run {
+        /// Its name, or a path
+        #[arg(value_name = "ID")]
+        id: String,
+        #[arg(last = true, value_name = "ARGS")]
+        args: Vec<String>,
+    },
+    /// Lay out the first-party extensions beside the executable
+    Bundle {
+        /// A folder with their libraries; default: build them from the source tree
+        #[arg(value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
+}
+
+/// Two-letter short forms, which clap has not.
+const SHORT_PAIRS: [(&str, &str); 2] = [("-ne", "--no-extensions"), ("-na", "--no-approve")];
+
+/// Spells the two-letter short forms out.
+pub fn spell_out(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let mut literal = false;
+    args.into_iter()
+        .map(|arg| {
+            literal |= arg == "--";
+            let long = SHORT_PAIRS.iter().find(|(short, _)| !literal && arg == *short);
+            long.map_or(arg, |(_, long)| OsString::from(long))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn help_fits_one_screen_of_24_lines_and_80_columns() {
+        let help = Args::command().render_help().to_string();
+        assert!(help.lines().count() <= 23, "{} lines:\n{help}", help.lines().count());
+        assert!(help.lines().all(|l| l.chars().count() <= 79), "{help}");
+    }
+
+    #[test]
+    fn help_all_names_what_the_short_screen_leaves_out() {
+        let help = Args::command().render_long_help().to_string();
+        for flag in ["--provider", "--script", "--session-dir", "--append-system-prompt", "lines"] {
+            assert!(help.contains(flag), "{flag} is missing:\n{help}");
+        }
+    }
+
+    #[test]
+    fn two_letter_short_forms_are_spelled_out_before_the_double_dash_only() {
+        let given = ["atomic", "-ne", "-na", "--", "-ne"].map(OsString::from);
+        let got = spell_out(given);
+        assert_eq!(got, ["atomic", "--no-extensions", "--no-approve", "--", "-ne"].map(OsString::from));
+    }
+}

@@ -1,0 +1,16 @@
+//! How a session ends: session_shutdown has been told, or its grace is over.
+
+use crate::launch::Launched;
+use atomic_agent::op::Op;
+use std::time::Duration;
+
+/// The engine keeps its own five seconds; this is for an engine that does not.
+const ENGINE: Duration = Duration::from_secs(6);
+/// Retiring what is loaded is courtesy by then.
+const EXTENSIONS: Duration = Duration::from_millis(1500);
+
+pub async fn shut_down(launched: &Launched, from_signal: bool) {
+    let asked = launched.handle.request(Op::Shutdown { from_signal });
+    let _ = tokio::time::timeout(ENGINE, asked).await;
+    let _ = tokio::time::timeout(EXTENSIONS, launched.extensions.close()).await;
+}

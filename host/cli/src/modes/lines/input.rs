@@ -1,0 +1,122 @@
+//! What a typed line means.
+
+use crate::{card::Card, extension_flags::distance};
+use atomic_agent::hooks::CommandInfo;
+
+#[derive(Debug, PartialEq)]
+pub enum Line {
+    Nothing,
+    Quit,
+    Help,
+    Extensions,
+    Reload {
+        names: Vec<String>,
+        now: bool,
+    },
+    New,
+    Bash {
+        command: String,
+        hidden: bool,
+    },
+    /// Looks like a command, and nobody has it.
+    Unknown(Card),
+    /// For the agent, or for an extension's command.
+    Say(String),
+}
+
+/// The program's own commands, with what they do.
+pub const OWN: [(&str, &str); 6] = [
+    ("/reload [NAME]... [--now]", "take in changed extensions; --now aborts the run first"),
+    ("/extensions", "what is loaded"),
+    ("/new", "another session"),
+    ("/help", "this list"),
+    ("/quit", "leave; Ctrl+D does the same"),
+    ("!COMMAND", "run a shell command; with !! the agent does not see it"),
+];
+
+pub fn parse(line: &str, commands: &[CommandInfo]) -> Line {
+    let line = line.trim();
+    if line.is_empty() {
+        return Line::Nothing;
+    }
+    if let Some(rest) = line.strip_prefix('!') {
+        let (command, hidden) = match rest.strip_prefix('!') {
+            Some(rest) => (rest.trim(), true),
+            None => (rest.trim(), false),
+        };
+        if command.is_empty() {
+            return Line::Nothing;
+        }
+        return Line::Bash { command: command.to_owned(), hidden };
+    }
+    let Some(command) = line.strip_prefix('/') else { return Line::Say(line.to_owned()) };
+    let mut words = command.split_whitespace();
+    let name = words.next().unwrap_or_default();
+    match name {
+        "quit" | "exit" => Line::Quit,
+        "help" => Line::Help,
+        "extensions" => Line::Extensions,
+        "new" => Line::New,
+        "reload" => {
+            let (options, names): (Vec<&str>, Vec<&str>) = words.partition(|w| w.starts_with("--"));
+            match options.iter().find(|o| **o != "--now") {
+                Some(other) => Line::Unknown(
+                    Card::new("lines::unknown_option", format!("/reload has no option {other}"))
+                        .help("/reload [NAME]... [--now]"),
+                ),
+                None => Line::Reload {
+                    names: names.into_iter().map(str::to_owned).collect(),
+                    now: !options.is_empty(),
+                },
+            }
+        }
+        _ if commands.iter().any(|c| c.name == name) => Line::Say(line.to_owned()),
+        // A path at the beginning of a message is no command.
+        _ if name.contains('/') || name.is_empty() => Line::Say(line.to_owned()),
+        _ => Line::Unknown(unknown(name, commands)),
+    }
+}
+
+fn unknown(name: &str, commands: &[CommandInfo]) -> Card {
+    let own = ["quit", "help", "extensions", "new", "reload"].map(str::to_owned);
+    let all = commands.iter().map(|c| c.name.clone()).chain(own);
+    let nearest = all.map(|c| (distance(name, &c), c)).min();
+    let card = Card::new("lines::unknown_command", format!("there is no command /{name}"));
+    match nearest {
+        Some((d, near)) if d <= 1 + name.chars().count() / 3 => card.help(format!("did you mean /{near}?")),
+        _ => card.help("/help lists the commands"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn commands() -> Vec<CommandInfo> {
+        vec![CommandInfo {
+            name: "todo".into(),
+            description: None,
+            extension: "todo".into(),
+            path: "/x/libtodo.so".into(),
+        }]
+    }
+
+    #[test]
+    fn lines_are_told_apart() {
+        let parse = |line| super::parse(line, &commands());
+        assert_eq!(parse("  "), Line::Nothing);
+        assert_eq!(parse("/quit"), Line::Quit);
+        assert_eq!(parse("/reload greet --now"), Line::Reload { names: vec!["greet".into()], now: true });
+        assert_eq!(parse("!ls -l"), Line::Bash { command: "ls -l".into(), hidden: false });
+        assert_eq!(parse("!! env"), Line::Bash { command: "env".into(), hidden: true });
+        assert_eq!(parse("/todo add x"), Line::Say("/todo add x".into()));
+        assert_eq!(parse("/etc/hosts is what?"), Line::Say("/etc/hosts is what?".into()));
+        assert_eq!(parse("fix it"), Line::Say("fix it".into()));
+    }
+
+    #[test]
+    fn a_command_nobody_has_is_not_sent_to_the_model() {
+        let Line::Unknown(card) = parse("/todos", &commands()) else { panic!("it was taken") };
+        assert!(card.to_string().contains("/todo"), "{card}");
+    }
+}

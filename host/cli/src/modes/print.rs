@@ -1,0 +1,174 @@
+//! `atomic -p`: the last answer's text on stdout, everything else on stderr (events.md G.7).
+
+use super::end;
+use crate::{
+    card::Card,
+    launch::Launched,
+    sanitize,
+    signals::{self, Signal},
+    stdio::Stdio,
+};
+use atomic_agent::{
+    event::Event,
+    hooks::InputSource,
+    message::{Content, Message, StopReason},
+    op::{Op, OpError},
+};
+use serde_json::Value;
+use std::{io::Write, sync::Arc};
+use tokio::sync::mpsc;
+
+/// What a headless session does with its events.
+pub trait Output {
+    /// In order. `false`: nobody reads any more.
+    fn event(&mut self, event: &Event) -> bool;
+}
+
+/// How a headless session went.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// The last message of the transcript.
+    pub last: Option<Message>,
+    /// A prompt was refused, or its command failed.
+    pub failed: bool,
+    /// The last prompt was one of those: its output is suppressed.
+    pub last_failed: bool,
+    pub signal: Option<Signal>,
+    pub closed: bool,
+}
+
+impl Outcome {
+    pub fn exit_code(&self) -> u8 {
+        match self.signal {
+            Some(signal) => signal.exit_code(),
+            None => u8::from(self.failed || self.error().is_some()),
+        }
+    }
+
+    /// Why the last answer is none.
+    pub fn error(&self) -> Option<String> {
+        let message = self.last.as_ref()?.as_assistant().filter(|m| m.failed())?;
+        Some(message.error_message.clone().unwrap_or_else(|| match message.stop_reason {
+            Some(StopReason::Aborted) => "aborted".to_owned(),
+            _ => "the model answered with an error".to_owned(),
+        }))
+    }
+}
+
+struct Silent;
+
+impl Output for Silent {
+    fn event(&mut self, _: &Event) -> bool {
+        true
+    }
+}
+
+pub async fn run(mut launched: Launched, stdio: &mut Stdio) -> Result<u8, Card> {
+    let outcome = say_all(&mut launched, &mut Silent, &mut stdio.err).await?;
+    if outcome.signal.is_none() && !outcome.last_failed {
+        match outcome.error() {
+            Some(error) => drop(writeln!(stdio.err, "{}", sanitize::text(&error))),
+            None => {
+                let text = outcome.last.as_ref().map(|m| answer(m, stdio.screen)).unwrap_or_default();
+                // A reader that has gone wants no answer, and no complaint either.
+                let _ = stdio.out.write_all(text.as_bytes()).and_then(|()| stdio.out.flush());
+            }
+        }
+    }
+    end::shut_down(&launched, outcome.signal.is_some()).await;
+    Ok(outcome.exit_code())
+}
+
+/// Each message to settlement, the next one after.
+pub async fn say_all(
+    launched: &mut Launched,
+    output: &mut dyn Output,
+    err: &mut dyn Write,
+) -> Result<Outcome, Card> {
+    let mut signals = signals::listen(false)
+        .map_err(|e| Card::new("cli::signals", "signals cannot be listened to").why(e.to_string()))?;
+    let mut outcome = Outcome::default();
+    for text in std::mem::take(&mut launched.messages) {
+        let handle = launched.handle.clone();
+        let turn = async {
+            let prompt = Op::Prompt {
+                text,
+                images: Vec::new(),
+                streaming_behavior: None,
+                source: InputSource::Interactive,
+            };
+            let answer = handle.request(prompt).await;
+            let settled = handle.request(Op::WaitForIdle).await;
+            answer.and_then(|a| settled.map(|_| a))
+        };
+        tokio::pin!(turn);
+        let answer = loop {
+            tokio::select! {
+                biased;
+                Some(event) = launched.events.recv() => take(&event, output, err, &mut outcome),
+                signal = signals.recv() => {
+                    outcome.signal = signal;
+                    return Ok(outcome);
+                }
+                answer = &mut turn => break answer,
+            }
+            if outcome.closed {
+                return Ok(outcome);
+            }
+        };
+        drain(&mut launched.events, output, err, &mut outcome);
+        outcome.last_failed = report(answer, err);
+        outcome.failed |= outcome.last_failed;
+    }
+    Ok(outcome)
+}
+
+/// Everything that was told before the answer is in the channel by now.
+fn drain(
+    events: &mut mpsc::UnboundedReceiver<Arc<Event>>,
+    output: &mut dyn Output,
+    err: &mut dyn Write,
+    outcome: &mut Outcome,
+) {
+    while let Ok(event) = events.try_recv() {
+        take(&event, output, err, outcome);
+    }
+}
+
+fn take(event: &Event, output: &mut dyn Output, err: &mut dyn Write, outcome: &mut Outcome) {
+    match event {
+        Event::MessageEnd { message } => outcome.last = Some((**message).clone()),
+        Event::ExtensionError { extension_path, event, error } => {
+            let text = format!("extension {extension_path}: {event}: {error}");
+            let _ = writeln!(err, "{}", sanitize::text(&text));
+        }
+        Event::Notify { message, level, extension } if level != "info" => {
+            let by = extension.as_ref().map(|e| format!("{e}: ")).unwrap_or_default();
+            let _ = writeln!(err, "{level}: {}", sanitize::text(&format!("{by}{message}")));
+        }
+        _ => {}
+    }
+    outcome.closed |= !output.event(event);
+}
+
+/// Whether the prompt came to nothing.
+fn report(answer: Result<Value, OpError>, err: &mut dyn Write) -> bool {
+    match answer {
+        // What a command threw was told as an event of the extension.
+        Ok(answer) => answer.get("error").is_some(),
+        Err(e) => {
+            let _ = write!(err, "{}", Card::told(&e.code, &e.message));
+            true
+        }
+    }
+}
+
+/// What print mode shows of the last message. As data it is left as it is; a screen gets it clean.
+fn answer(message: &Message, screen: bool) -> String {
+    let shown = |text: &str| if screen { sanitize::text(text) } else { text.to_owned() } + "\n";
+    match message {
+        Message::Assistant(m) => m.content.iter().filter_map(Content::as_text).map(shown).collect(),
+        Message::Custom(m) if m.display => shown(&m.content.plain_text()),
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,68 @@
+//! Signals that end the program (events.md G.7). The first one asks, the second one goes.
+
+use std::process;
+use tokio::sync::mpsc;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// Ctrl+C.
+    Interrupt,
+    Terminate,
+    HangUp,
+}
+
+impl Signal {
+    /// What print and json exit with.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Signal::Interrupt => 130,
+            Signal::Terminate => 143,
+            Signal::HangUp => 129,
+        }
+    }
+}
+
+/// Tells each signal. A second SIGTERM or SIGHUP exits at once, and so does a second Ctrl+C
+/// unless `interrupts_are_keys`.
+#[cfg(unix)]
+pub fn listen(interrupts_are_keys: bool) -> std::io::Result<mpsc::UnboundedReceiver<Signal>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (tx, rx) = mpsc::unbounded_channel();
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hang_up = signal(SignalKind::hangup())?;
+    tokio::spawn(async move {
+        let mut ending = false;
+        loop {
+            let signal = tokio::select! {
+                Some(()) = interrupt.recv() => Signal::Interrupt,
+                Some(()) = terminate.recv() => Signal::Terminate,
+                Some(()) = hang_up.recv() => Signal::HangUp,
+                else => return,
+            };
+            if ending {
+                process::exit(i32::from(signal.exit_code()));
+            }
+            ending = !(interrupts_are_keys && signal == Signal::Interrupt);
+            // Nobody listens any more: the program is on its way out.
+            let _ = tx.send(signal);
+        }
+    });
+    Ok(rx)
+}
+
+#[cfg(windows)]
+pub fn listen(interrupts_are_keys: bool) -> std::io::Result<mpsc::UnboundedReceiver<Signal>> {
+    let (tx, rx) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        let mut ending = false;
+        while tokio::signal::ctrl_c().await.is_ok() {
+            if ending {
+                process::exit(i32::from(Signal::Interrupt.exit_code()));
+            }
+            ending = !interrupts_are_keys;
+            let _ = tx.send(Signal::Interrupt);
+        }
+    });
+    Ok(rx)
+}

@@ -1,0 +1,84 @@
+//! What a start says, and what refuses it.
+
+use crate::program::Program;
+
+#[test]
+fn help_is_one_screen() {
+    let help = Program::new().run(&["--help"]).ok().out;
+    assert!(help.lines().count() <= 23, "{help}");
+    assert!(help.lines().all(|l| l.chars().count() < 80), "{help}");
+}
+
+#[test]
+fn without_a_provider_the_error_names_both_ways_out() {
+    let program = Program::new();
+    let ended = program.run(&["-p", "hello"]).refused();
+    assert_eq!(ended.out, "");
+    for way in ["ANTHROPIC_API_KEY", "models.json", "--offline"] {
+        assert!(ended.err.contains(way), "{way}: {}", ended.err);
+    }
+    assert!(program.sessions().is_empty(), "a session was written for nothing");
+}
+
+#[test]
+fn a_flag_nobody_has_is_refused_and_the_nearest_is_named() {
+    let ended = Program::new().run(&["-p", "--offline", "--no-sesion", "hello"]).refused();
+    assert!(ended.err.contains("--no-session"), "{}", ended.err);
+    assert_eq!(ended.out, "");
+}
+
+#[test]
+fn an_explicit_extension_that_is_none_ends_the_start() {
+    let program = Program::new();
+    let file = program.file("bad.so", "not a library").display().to_string();
+    let ended = program.run(&["-p", "--offline", "-e", &file, "hello"]).refused();
+    assert!(ended.err.contains("bad.so"), "{}", ended.err);
+    assert_eq!(ended.out, "", "it answered all the same");
+}
+
+#[test]
+fn a_bad_library_among_the_installed_is_one_card_and_the_answer_comes() {
+    let program = Program::new();
+    let name = format!("{}bad{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+    program.file(&format!("home/extensions/{name}"), "not a library");
+    let ended = program.run(&["-p", "--offline", "hello"]).ok();
+    assert!(ended.out.contains("You said: hello"), "{}", ended.out);
+    assert_eq!(ended.err.matches(&name).count(), 1, "{}", ended.err);
+}
+
+#[test]
+fn no_extensions_does_not_even_look_at_the_bad_one() {
+    let program = Program::new();
+    let name = format!("bad{}", std::env::consts::DLL_SUFFIX);
+    program.file(&format!("home/extensions/{name}"), "not a library");
+    let ended = program.run(&["-p", "--offline", "--no-extensions", "hello"]).ok();
+    assert_eq!(ended.err, "");
+}
+
+#[test]
+fn an_untrusted_projects_extensions_are_named_and_not_opened() {
+    let program = Program::new();
+    let name = format!("own{}", std::env::consts::DLL_SUFFIX);
+    program.file(&format!("project/.atomic/extensions/{name}"), "not a library");
+    let ended = program.run(&["-p", "--offline", "hello"]).ok();
+    assert!(ended.err.contains("--approve") && ended.err.contains(&name), "{}", ended.err);
+    assert!(!ended.err.contains("not_a_library"), "it was opened: {}", ended.err);
+    let approved = program.run(&["-p", "--offline", "--approve", "hello"]).ok();
+    assert!(approved.err.contains("extension::not_a_library"), "{}", approved.err);
+}
+
+#[test]
+fn a_broken_script_is_named_with_its_line() {
+    let program = Program::new();
+    let file = program.file("s.json", "{\"turns\": [\n  {\"txt\": 1}]}").display().to_string();
+    let ended = program.run(&["-p", "--offline", "--script", &file, "hello"]).refused();
+    assert!(ended.err.contains("s.json:2"), "{}", ended.err);
+}
+
+#[test]
+fn completions_and_explanations_are_plain_output() {
+    let program = Program::new();
+    assert!(program.run(&["completions", "bash"]).ok().out.contains("atomic"));
+    assert!(program.run(&["explain", "cli::unknown_flag"]).ok().out.contains("extensions"));
+    assert!(program.run(&["explain", "cli::unknown_flg"]).refused().err.contains("cli::unknown_flag"));
+}
