@@ -16,3 +16,4 @@ mod peer;
 mod refusals;
 mod small_server;
 mod tidy;
+mod versions;
