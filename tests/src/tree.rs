@@ -116,6 +116,34 @@ pub fn setup_commands(readme: &str) -> Vec<String> {
     lines.filter(|l| !l.is_empty() && !l.starts_with("```")).map(str::to_owned).collect()
 }
 
+/// Every other fenced shell block of a page, in order.
+pub fn shell_blocks(page: &str) -> Vec<String> {
+    let after = page.split("<!-- /setup -->").nth(1).unwrap_or(page);
+    let before = page.split("<!-- setup -->").next().filter(|b| b.len() < page.len()).unwrap_or("");
+    let fences = |text: &str| {
+        let blocks = text.split("```sh\n").skip(1).map(|b| b.split("```").next().unwrap_or("").to_owned());
+        blocks.collect::<Vec<_>>()
+    };
+    [fences(before), fences(after)].concat()
+}
+
+/// Commands of this project that a page names between back-ticks.
+pub fn named_commands(page: &str) -> Vec<String> {
+    let mut fenced = false;
+    let mut out = Vec::new();
+    for line in page.lines() {
+        if line.starts_with("```") {
+            fenced = !fenced;
+        } else if !fenced {
+            let parts = line.split('`').skip(1).step_by(2);
+            out.extend(
+                parts.filter(|p| p.starts_with("atomic ") || p.starts_with("cargo ")).map(str::to_owned),
+            );
+        }
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -132,5 +160,12 @@ mod tests {
     fn set_up_commands_are_the_lines_between_the_markers() {
         let page = "x\n<!-- setup -->\n```sh\ncargo a\ncargo b\n```\n<!-- /setup -->\ncargo c\n";
         assert_eq!(setup_commands(page), ["cargo a", "cargo b"]);
+    }
+
+    #[test]
+    fn other_shell_blocks_and_named_commands_are_found() {
+        let page = "`atomic x` and `y`\n<!-- setup -->\n```sh\ncargo a\n```\n<!-- /setup -->\n```sh\nb\nc\n```\n```rust\n`atomic no`\n```\n`cargo z`";
+        assert_eq!(shell_blocks(page), ["b\nc\n"]);
+        assert_eq!(named_commands(page), ["atomic x", "cargo z"]);
     }
 }

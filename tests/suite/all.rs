@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod activation;
+mod demo;
+mod extension_commands;
 mod first_party;
 mod gates;
 mod identity;
