@@ -82,3 +82,42 @@ fn completions_and_explanations_are_plain_output() {
     assert!(program.run(&["explain", "cli::unknown_flag"]).ok().out.contains("extensions"));
     assert!(program.run(&["explain", "cli::unknown_flg"]).refused().err.contains("cli::unknown_flag"));
 }
+
+/// A script that calls the program must not believe that it worked.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_run_whose_session_cannot_be_written_fails() {
+    for mode in ["text", "json"] {
+        let ended =
+            Program::new().run(&["-p", "--mode", mode, "--offline", "--session-dir", "/proc", "hello"]);
+        let ended = ended.refused();
+        assert!(ended.err.contains("/proc"), "{}", ended.err);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_is_no_regular_file_is_refused_and_not_waited_for() {
+    let program = Program::new();
+    let inspected = program.run(&["extension", "inspect", "/dev/zero"]).refused();
+    assert!(inspected.err.contains("not a regular file"), "{}", inspected.err);
+    let opened = program.run(&["-p", "--offline", "--session", "/dev/zero", "hello"]).refused();
+    assert!(opened.err.contains("not a regular file"), "{}", opened.err);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_answer_that_cannot_be_written_is_an_error_and_one_nobody_reads_is_none() {
+    let program = Program::new();
+    for args in
+        [&["-p", "--offline", "hello"][..], &["-p", "--mode", "json", "--offline", "hello"], &["explain", "extension::dlopen"]]
+    {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let ended = program.command(args).stdout(full).output().unwrap();
+        assert_eq!(ended.status.code(), Some(1), "{args:?}: {}", String::from_utf8_lossy(&ended.stderr));
+    }
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let ended = program.command(&["-p", "--offline", "hello"]).stdout(writer).output().unwrap();
+    assert_eq!((ended.status.code(), ended.stderr.len()), (Some(0), 0));
+}
