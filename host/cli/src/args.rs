@@ -103,7 +103,7 @@ pub struct RunArgs {
     #[arg(long, hide_short_help = true)]
     pub no_session: bool,
 
-    /// Trust this folder's own extensions, this time
+    /// Trust what this folder brings, this time
     #[arg(short, long, conflicts_with = "no_approve")]
     pub approve: bool,
 

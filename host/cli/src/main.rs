@@ -2,6 +2,7 @@
 
 mod args;
 mod card;
+mod context_files;
 mod demo;
 mod explain;
 mod extension;
