@@ -183,11 +183,15 @@ impl Invocation {
         Stream::follow(&stderr, child.stderr.take().unwrap());
         Program { stdin: child.stdin.take(), child, stdout, stderr, status: None }
     }
-    /// Runs to its end with an empty stdin.
-    pub fn run(&self) -> Finished {
+    /// Started with an empty stdin: print mode reads a pipe to its end before it begins.
+    pub fn start_alone(&self) -> Program {
         let mut program = self.start();
         program.close_stdin();
-        program.finish()
+        program
+    }
+    /// Runs to its end with an empty stdin.
+    pub fn run(&self) -> Finished {
+        self.start_alone().finish()
     }
     /// Runs to its end with this on stdin.
     pub fn run_with(&self, stdin: &str) -> Finished {

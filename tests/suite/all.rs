@@ -4,9 +4,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod activation;
+mod first_party;
 mod gates;
 mod identity;
 mod instances;
+mod isolation;
 mod members;
 mod model_server;
 mod panics;
@@ -14,3 +16,4 @@ mod peer;
 mod refusals;
 mod small_server;
 mod tidy;
+mod versions;

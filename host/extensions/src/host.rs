@@ -193,11 +193,11 @@ impl Extensions {
 
     /// Requests of extensions reach this engine from now on.
     pub fn bind(&self, engine: EngineHandle) {
+        let _ = self.engine.set(engine.clone());
         let untold = std::mem::take(&mut *lock(&self.untold));
         for event in untold {
             engine.emit(event);
         }
-        let _ = self.engine.set(engine);
         // Tidying up may take its time: never before the first prompt.
         if let Some(me) = self.me.upgrade() {
             self.runtime.spawn_blocking(move || me.copies.prune());

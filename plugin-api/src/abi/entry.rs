@@ -27,7 +27,11 @@ pub fn activate(
     author: impl FnOnce(&Extension) -> Result<()>,
 ) -> RResult<Instance, RVec<u8>> {
     install_hook();
+    #[cfg(feature = "tracing")]
+    super::log_bridge::install();
     let state = Arc::new(State::new(host, owner, generation));
+    #[cfg(feature = "tracing")]
+    let _logging = state.logging();
     let ran = contained(|| author(&Extension::new(state.clone())).and_then(|()| state.registrations_over()));
     let error = match ran {
         Ok(Ok(())) => return RResult::ROk(into_token(state)),
@@ -141,6 +145,8 @@ pub(super) extern "C" fn on_sync(
             }
             Err(e) => return to_reply(Err(e)),
         };
+        #[cfg(feature = "tracing")]
+        let _logging = state.logging();
         let call = Call {
             caller: state.caller(call),
             state,

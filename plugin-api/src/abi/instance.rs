@@ -248,7 +248,15 @@ impl State {
         spawned.map(drop)
     }
 
+    /// Log lines of this thread are this instance's until the answer is dropped.
+    #[cfg(feature = "tracing")]
+    pub(super) fn logging(self: &Arc<Self>) -> super::log_bridge::Entered {
+        super::log_bridge::enter(self)
+    }
+
     pub(super) fn thread_started(self: &Arc<Self>) {
+        #[cfg(feature = "tracing")]
+        std::mem::forget(self.logging());
         if let Some(c) = self.crumbs() {
             (c.thread_start())(self.caller(0));
         }

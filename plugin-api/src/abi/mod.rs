@@ -11,6 +11,8 @@ pub mod entry;
 mod export;
 pub mod frozen;
 pub(crate) mod instance;
+#[cfg(feature = "tracing")]
+mod log_bridge;
 #[cfg(feature = "tokio")]
 pub(crate) mod tasks;
 #[cfg(feature = "testing")]

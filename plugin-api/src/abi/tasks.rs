@@ -283,6 +283,8 @@ impl Guarded {
         Guarded { future: Some(future), call }
     }
     fn under_crumb<R>(&self, f: impl FnOnce() -> R) -> R {
+        #[cfg(feature = "tracing")]
+        let _logging = self.call.state.logging();
         let Some(crumbs) = self.call.state.crumbs() else { return f() };
         let frame = (crumbs.push())(self.call.caller, 0);
         let result = f();

@@ -6,6 +6,8 @@ mod containment;
 mod edits;
 mod events;
 mod lifecycle;
+#[cfg(feature = "tracing")]
+mod logging;
 #[cfg(feature = "macros")]
 mod macros;
 mod tools;
