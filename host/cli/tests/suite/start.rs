@@ -10,6 +10,38 @@ fn help_is_one_screen() {
 }
 
 #[test]
+fn every_command_tells_what_it_takes() {
+    let program = Program::new();
+    let extension = ["list", "inspect", "install", "remove", "new", "run", "bundle"];
+    let mut commands: Vec<Vec<&str>> =
+        vec!["extension", "demo", "explain", "completions"].into_iter().map(|c| vec![c]).collect();
+    commands.extend(extension.map(|c| vec!["extension", c]));
+    for command in commands {
+        let usage = format!("Usage: atomic {}", command.join(" "));
+        let asked: [Vec<&str>; 3] = [
+            [command.as_slice(), &["--help"]].concat(),
+            [command.as_slice(), &["-h"]].concat(),
+            [&["help"], command.as_slice()].concat(),
+        ];
+        for args in asked {
+            let out = program.run(&args).ok().out;
+            assert!(out.contains(&usage), "{args:?}: {out}");
+            assert!(out.lines().all(|l| l.chars().count() < 80), "{out}");
+        }
+    }
+    assert_eq!(program.run(&["help"]).ok().out, program.run(&["--help"]).ok().out);
+    let nested = program.run(&["extension", "help", "install"]).ok().out;
+    assert!(nested.contains("Usage: atomic extension install"), "{nested}");
+    assert!(!program.home().join("sdk").exists(), "help of `new` did something");
+}
+
+#[test]
+fn help_of_what_is_no_command_names_the_word() {
+    let ended = Program::new().run(&["help", "extension", "instal"]).refused();
+    assert!(ended.err.contains("'instal'") && ended.err.contains("atomic extension --help"), "{}", ended.err);
+}
+
+#[test]
 fn without_a_provider_the_error_names_both_ways_out() {
     let program = Program::new();
     let ended = program.run(&["-p", "hello"]).refused();
