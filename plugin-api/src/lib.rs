@@ -4,6 +4,9 @@
 //! that registers: event handlers, tools for the model, commands for the user. Names are
 //! those of the TypeScript API in snake_case: `pi.on`, `pi.register_tool`, `ctx.ui().confirm`.
 //!
+//! References such as "events.md A.4" in the documentation of an item name the section of the
+//! contract it implements; what an author needs of it is said at the item itself.
+//!
 //! ```
 //! #![forbid(unsafe_code)]
 //! use atomic_plugin_api::prelude::*;

@@ -56,17 +56,14 @@ async fn execute(
     hidden: bool,
     cancel: CancellationToken,
 ) -> BashExecutionMessage {
-    let shown = Mutex::new(String::new());
+    let shown = Mutex::new(0);
     let sink = core.clone();
     let update = move |partial: PartialResult| {
-        // Partial results are all there is so far; listeners get what is new.
-        let text = text_of(&partial.content);
         let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
-        let delta = text.strip_prefix(shown.as_str()).unwrap_or(&text).to_owned();
+        let delta = unseen(&partial, &mut shown);
         if !delta.is_empty() {
             sink.handle.emit(Event::BashExecutionUpdate { channel: "stdout".into(), delta });
         }
-        *shown = text;
     };
     let invocation = ToolInvocation {
         tool_call_id: format!("user-{:08x}", uuid::Uuid::now_v7().as_u128() as u32),
@@ -92,6 +89,36 @@ async fn execute(
     }
 }
 
+/// Partial results are all there is so far, or its end once it is long; listeners get what is
+/// new. `shown`: how many bytes they have had.
+fn unseen(partial: &PartialResult, shown: &mut usize) -> String {
+    let text = text_of(&partial.content);
+    let total = partial.details.as_ref().and_then(|d| d.pointer("/truncation/totalBytes")?.as_u64());
+    let total = total.map_or(text.len(), |n| usize::try_from(n).unwrap_or(usize::MAX));
+    let new = total.saturating_sub(*shown).min(text.len());
+    *shown = total;
+    text[text.floor_char_boundary(text.len() - new)..].to_owned()
+}
+
 fn text_of(content: &[Content]) -> String {
     content.iter().filter_map(Content::as_text).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn listeners_get_what_is_new_also_when_the_beginning_has_gone() {
+        let mut shown = 0;
+        let mut told = |text: &str, total: Option<usize>| {
+            let details = total.map(|n| json!({"truncation": {"totalBytes": n}}));
+            unseen(&PartialResult { content: vec![Content::text(text)], details }, &mut shown)
+        };
+        assert_eq!(told("y\n", None), "y\n");
+        assert_eq!(told("y\ny\n", None), "y\n");
+        assert_eq!(told("y\ny\n", Some(6)), "y\n", "equal text may still be news");
+        assert_eq!(told("y\nz\n", Some(100)), "y\nz\n", "what nobody kept is gone");
+        assert_eq!(told("y\nz\n", Some(100)), "");
+    }
 }

@@ -1,7 +1,8 @@
 //! The command line, as clap sees it. Flags of extensions are no part of it: they are
 //! set aside by `extension_flags` before clap looks, and settled once the extensions are loaded.
 
-use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use crate::card::Card;
+use clap::{ArgAction, Args as ClapArgs, CommandFactory, Parser, Subcommand, ValueEnum};
 use std::{ffi::OsString, path::PathBuf};
 
 const HELP: &str = "\
@@ -30,7 +31,7 @@ pub struct Args {
     pub run: RunArgs,
 
     /// This screen
-    #[arg(short, long, action = ArgAction::HelpShort)]
+    #[arg(short, long, global = true, action = ArgAction::HelpShort)]
     help: Option<bool>,
     /// All options
     #[arg(long, action = ArgAction::HelpLong)]
@@ -102,7 +103,7 @@ pub struct RunArgs {
     #[arg(long, hide_short_help = true)]
     pub no_session: bool,
 
-    /// Trust this folder's own extensions, this time
+    /// Trust what this folder brings, this time
     #[arg(short, long, conflicts_with = "no_approve")]
     pub approve: bool,
 
@@ -147,6 +148,30 @@ pub enum Command {
         #[arg(value_enum)]
         shell: clap_complete::Shell,
     },
+    /// What a command takes
+    #[command(hide = true)]
+    Help(HelpOf),
+}
+
+/// `help`, for those who do not type `--help`. Clap's own would take a line of the screen.
+#[derive(ClapArgs, Debug)]
+pub struct HelpOf {
+    #[arg(value_name = "COMMAND")]
+    pub command: Vec<String>,
+}
+
+/// The screen of the command that these words lead to.
+pub fn help_of<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<String, Card> {
+    let mut root = Args::command();
+    root.build();
+    let mut command = &root;
+    for word in words {
+        command = command.find_subcommand(word).ok_or_else(|| {
+            Card::new("cli::unknown_command", format!("there is no command '{word}'"))
+                .help(format!("{} --help lists them", command.get_bin_name().unwrap_or("atomic")))
+        })?;
+    }
+    Ok(command.clone().render_help().to_string())
 }
 
 #[derive(Subcommand, Debug)]
@@ -193,6 +218,9 @@ pub enum ExtensionCommand {
         #[arg(value_name = "DIR")]
         dir: Option<PathBuf>,
     },
+    /// What a command takes
+    #[command(hide = true)]
+    Help(HelpOf),
 }
 
 /// Two-letter short forms, which clap has not.
@@ -213,7 +241,6 @@ pub fn spell_out(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_definition_is_sound() {

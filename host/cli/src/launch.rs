@@ -4,6 +4,7 @@
 use crate::{
     args::RunArgs,
     card::Card,
+    context_files,
     extension::{self, build::Build},
     extension_flags::{self, Declared, Unsettled},
     paths::Paths,
@@ -85,6 +86,8 @@ pub async fn launch(
         output_dir: paths.home.join("outputs"),
         ..ToolsConfig::default()
     });
+    let (context_files, unread) = context_files::read(paths, trust);
+    warnings.extend(unread);
     let engine = Engine::prepare(EngineConfig {
         cwd: paths.cwd.clone(),
         mode: face.mode,
@@ -100,7 +103,7 @@ pub async fn launch(
         prompt: PromptParts {
             custom_prompt: args.system_prompt.clone(),
             append_system_prompt: args.append_system_prompt.clone(),
-            context_files: Vec::new(),
+            context_files,
         },
     });
     extensions.bind(engine.handle().clone());

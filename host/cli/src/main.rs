@@ -2,6 +2,7 @@
 
 mod args;
 mod card;
+mod context_files;
 mod demo;
 mod explain;
 mod extension;
@@ -44,6 +45,9 @@ fn run() -> Result<u8, Card> {
             Ok(stdio::say(&String::from_utf8_lossy(&script)))
         }
         Some(Command::Explain { code }) => explain::run(&code),
+        Some(Command::Help(of)) => {
+            args::help_of(of.command.iter().map(String::as_str)).map(|text| stdio::say(&text))
+        }
         Some(Command::Extension(command)) => {
             let paths = Paths::from_environment()?;
             on_runtime(extension::command(&paths, command, &args.run))

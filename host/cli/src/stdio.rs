@@ -1,6 +1,7 @@
 //! Keeps the process's stdout to the program alone. Extensions live in this process and may
 //! print; what they print must reach neither an answer, nor a protocol stream, nor a screen.
 
+use crate::card::Card;
 use std::{
     fs::File,
     io::{self, IsTerminal, Write},
@@ -25,8 +26,20 @@ pub enum Elsewhere<'a> {
 /// What a command has to say; a reader that has gone is no error. Answers the exit code.
 pub fn say(text: &str) -> u8 {
     let mut out = io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    0
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    match written.err().and_then(lost) {
+        Some(card) => {
+            let _ = write!(io::stderr(), "{card}");
+            1
+        }
+        None => 0,
+    }
+}
+
+/// The card of an answer that could not be written; none when nobody reads any more.
+pub fn lost(e: io::Error) -> Option<Card> {
+    (e.kind() != io::ErrorKind::BrokenPipe)
+        .then(|| Card::new("cli::output", "the answer could not be written to stdout").why(e.to_string()))
 }
 
 pub fn stdin_is_terminal() -> bool {

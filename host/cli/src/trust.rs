@@ -1,7 +1,8 @@
-//! Whether a project's own extensions may be opened (events.md B.2, B.4), as far as it is
+//! Whether what a project brings may be opened and read (events.md B.2, B.4), as far as it is
 //! decided without asking: by the command line, or because there is nothing to trust.
 //! Saved decisions and the question itself are not here yet; undecided means no.
 
+use crate::context_files;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,11 +29,10 @@ pub fn decide(approve: bool, no_approve: bool, cwd: &Path, home: &Path) -> Trust
 fn inputs(cwd: &Path, home: &Path) -> Vec<PathBuf> {
     const INSIDE: [&str; 7] =
         ["settings.json", "extensions", "skills", "prompts", "themes", "SYSTEM.md", "APPEND_SYSTEM.md"];
-    const ANCESTRAL: [&str; 6] =
-        ["AGENTS.override.md", "AGENTS.md", "AGENTS.MD", "CLAUDE.md", "CLAUDE.MD", ".agents/skills"];
+    let ancestral = || context_files::NAMES.into_iter().chain([".agents/skills"]);
     let own = [".atomic", ".pi"].into_iter().map(|d| cwd.join(d)).filter(|d| d != home);
     let own = own.flat_map(|d| INSIDE.map(|f| d.join(f)));
-    let above = cwd.ancestors().flat_map(|d| ANCESTRAL.map(|f| d.join(f)));
+    let above = cwd.ancestors().flat_map(|d| ancestral().map(move |f| d.join(f)));
     let users = home.parent().map(|h| h.join(".agents/skills"));
     let above = above.filter(|p| Some(p) != users.as_ref());
     own.chain(above).filter(|p| p.exists()).collect()

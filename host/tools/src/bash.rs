@@ -103,7 +103,10 @@ impl Tool for Bash {
         }
         let update = &call.update;
         let mut progress = |_: &str, so_far: &crate::output::Collected| {
-            update(PartialResult { content: vec![Content::text(so_far.view().content)], details: None });
+            let view = so_far.view();
+            // With the totals, a listener can tell what is new although the beginning has gone.
+            let details = view.info.truncated.then(|| json!({"truncation": view.info}));
+            update(PartialResult { content: vec![Content::text(view.content)], details });
         };
         let done = proc::run(&self.config, command, &cwd, &env, Some(timeout), &mut progress, &call.cancel)
             .await

@@ -52,6 +52,10 @@ impl SessionFile {
 
     pub fn open(path: &Path, new_header: impl FnOnce() -> Value) -> Result<Opened, SessionError> {
         let fail = |action| move |source| SessionError::Io { action, path: path.to_owned(), source };
+        // A pipe would be waited for, a device read for ever.
+        if !std::fs::metadata(path).map_err(fail("open"))?.is_file() {
+            return Err(SessionError::Foreign { path: path.to_owned(), reason: "not a regular file".into() });
+        }
         let mut file = OpenOptions::new().read(true).write(true).open(path).map_err(fail("open"))?;
         lock(&file, path)?;
         let mut bytes = Vec::new();

@@ -14,7 +14,7 @@ pub mod sdk;
 pub use new::quoted;
 
 use crate::{
-    args::{ExtensionCommand, RunArgs},
+    args::{self, ExtensionCommand, RunArgs},
     card::Card,
     paths::Paths,
     sanitize, stdio,
@@ -38,6 +38,9 @@ pub async fn command(paths: &Paths, command: ExtensionCommand, run_args: &RunArg
         ExtensionCommand::Bundle { dir } => bundle::run(paths, dir.as_deref())?,
         ExtensionCommand::Run { id, args } => {
             return run::run(paths, &id, args, run_args.no_extensions).await;
+        }
+        ExtensionCommand::Help(of) => {
+            args::help_of(["extension"].into_iter().chain(of.command.iter().map(String::as_str)))?
         }
     };
     Ok(stdio::say(&sanitize::text(&text)))

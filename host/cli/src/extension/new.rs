@@ -12,7 +12,7 @@ const LIB: &str = include_str!("../../templates/extension/lib.rs");
 const README: &str = include_str!("../../templates/extension/README.md");
 const VERSION: &str = "0.1.0";
 /// Of the manifest below, without versions.
-const DEPENDENCIES: [&str; 2] = ["atomic-plugin-api", "serde_json"];
+const DEPENDENCIES: [&str; 3] = ["atomic-plugin-api", "serde", "serde_json"];
 
 pub fn run(paths: &Paths, name: &str, place: Option<&Path>) -> Result<String, Card> {
     check_name(name)?;
@@ -96,11 +96,15 @@ publish = false
 crate-type = ["cdylib", "rlib"]
 
 [dependencies]
+# The SDK of this program, unpacked once. To build elsewhere, let `atomic extension new` unpack it
+# there too and change the path.
 atomic-plugin-api = {{ path = {api} }}
+# For derives of your own; parameters of tools need only `#[params]`.
+serde = {{ version = "1", features = ["derive"] }}
+serde_json = "1"
 
 [dev-dependencies]
 atomic-plugin-api = {{ path = {api}, features = ["testing"] }}
-serde_json = "1"
 
 [profile.release]
 # Panics are contained at the boundary; a library built with `abort` is refused.

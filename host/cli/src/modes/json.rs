@@ -4,7 +4,11 @@ use super::{
     end,
     print::{Output, say_all},
 };
-use crate::{card::Card, launch::Launched, stdio::Stdio};
+use crate::{
+    card::Card,
+    launch::Launched,
+    stdio::{self, Stdio},
+};
 use atomic_agent::event::Event;
 use serde::Serialize;
 use serde_json::Value;
@@ -12,18 +16,19 @@ use std::io::Write;
 
 pub async fn run(mut launched: Launched, stdio: &mut Stdio) -> Result<u8, Card> {
     let header = launched.handle.view(|v| v.header.clone());
-    let mut lines = Lines { out: &mut stdio.out };
+    let mut lines = Lines { out: &mut stdio.out, failed: None };
     if !header.is_null() && !lines.write(&header) {
         end::shut_down(&launched, false).await;
-        return Ok(0);
+        return lines.end(0);
     }
     let outcome = say_all(&mut launched, &mut lines, &mut stdio.err).await?;
     end::shut_down(&launched, outcome.signal.is_some()).await;
-    Ok(if outcome.closed { 0 } else { outcome.exit_code() })
+    lines.end(if outcome.closed { 0 } else { outcome.exit_code() })
 }
 
 struct Lines<W> {
     out: W,
+    failed: Option<std::io::Error>,
 }
 
 impl<W: Write> Lines<W> {
@@ -31,7 +36,13 @@ impl<W: Write> Lines<W> {
     fn write(&mut self, value: &impl Serialize) -> bool {
         let Ok(mut line) = serde_json::to_vec(value) else { return true };
         line.push(b'\n');
-        self.out.write_all(&line).and_then(|()| self.out.flush()).is_ok()
+        let written = self.out.write_all(&line).and_then(|()| self.out.flush());
+        self.failed = self.failed.take().or(written.err());
+        self.failed.is_none()
+    }
+    /// A reader that has gone is no error; a full disk is.
+    fn end(self, code: u8) -> Result<u8, Card> {
+        self.failed.and_then(stdio::lost).map_or(Ok(code), Err)
     }
 }
 
@@ -102,7 +113,7 @@ mod tests {
 
     #[test]
     fn an_event_is_one_line_and_the_programs_own_are_none() {
-        let mut lines = Lines { out: Vec::new() };
+        let mut lines = Lines { out: Vec::new(), failed: None };
         assert!(lines.event(&Event::AgentStart));
         assert!(lines.event(&Event::DialogClosed { id: 1 }));
         assert!(lines.event(&Event::SessionInfoChanged { name: Some("a\nb\u{1b}".into()) }));
@@ -124,6 +135,6 @@ mod tests {
                 Ok(())
             }
         }
-        assert!(!Lines { out: Gone }.event(&Event::AgentStart));
+        assert!(!Lines { out: Gone, failed: None }.event(&Event::AgentStart));
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     launch::Launched,
     sanitize,
     signals::{self, Signal},
-    stdio::Stdio,
+    stdio::{self, Stdio},
 };
 use atomic_agent::{
     event::Event,
@@ -70,8 +70,11 @@ pub async fn run(mut launched: Launched, stdio: &mut Stdio) -> Result<u8, Card> 
             Some(error) => drop(writeln!(stdio.err, "{}", sanitize::text(&error))),
             None => {
                 let text = outcome.last.as_ref().map(|m| answer(m, stdio.screen)).unwrap_or_default();
-                // A reader that has gone wants no answer, and no complaint either.
-                let _ = stdio.out.write_all(text.as_bytes()).and_then(|()| stdio.out.flush());
+                let written = stdio.out.write_all(text.as_bytes()).and_then(|()| stdio.out.flush());
+                if let Some(lost) = written.err().and_then(stdio::lost) {
+                    end::shut_down(&launched, false).await;
+                    return Err(lost);
+                }
             }
         }
     }
@@ -143,6 +146,8 @@ fn take(event: &Event, output: &mut dyn Output, err: &mut dyn Write, outcome: &m
             let _ = writeln!(err, "{}", sanitize::text(&text));
         }
         Event::Notify { message, level, extension } if level != "info" => {
+            // An error of the host's own: the run came to nothing, whatever the last message says.
+            outcome.failed |= level == "error" && extension.is_none();
             let by = extension.as_ref().map(|e| format!("{e}: ")).unwrap_or_default();
             let _ = writeln!(err, "{level}: {}", sanitize::text(&format!("{by}{message}")));
         }

@@ -3,7 +3,8 @@
 
 use atomic_plugin_api::prelude::*;
 
-export_extension!(activate);
+// The events named here are shown by `atomic extension inspect` before any code runs.
+export_extension!(activate, events: ["tool_call"]);
 
 /// What the model gives to the tool `{{crate}}_greet`.
 #[params]
@@ -28,9 +29,11 @@ fn activate(pi: &Extension) -> Result<()> {
         Ok(Some(block("sudo was not approved")))
     });
 
-    pi.register_command("{{name}}", |args, ctx| async move {
-        ctx.ui().notify(format!("{{name}} hears: {args}"), Level::Info)
-    });
+    pi.register_command_with(
+        Command::new("{{name}}")
+            .description("Say what it hears")
+            .run(|args, ctx| async move { ctx.ui().notify(format!("{{name}} hears: {args}"), Level::Info) }),
+    );
     Ok(())
 }
 

@@ -10,6 +10,38 @@ fn help_is_one_screen() {
 }
 
 #[test]
+fn every_command_tells_what_it_takes() {
+    let program = Program::new();
+    let extension = ["list", "inspect", "install", "remove", "new", "run", "bundle"];
+    let mut commands: Vec<Vec<&str>> =
+        vec!["extension", "demo", "explain", "completions"].into_iter().map(|c| vec![c]).collect();
+    commands.extend(extension.map(|c| vec!["extension", c]));
+    for command in commands {
+        let usage = format!("Usage: atomic {}", command.join(" "));
+        let asked: [Vec<&str>; 3] = [
+            [command.as_slice(), &["--help"]].concat(),
+            [command.as_slice(), &["-h"]].concat(),
+            [&["help"], command.as_slice()].concat(),
+        ];
+        for args in asked {
+            let out = program.run(&args).ok().out;
+            assert!(out.contains(&usage), "{args:?}: {out}");
+            assert!(out.lines().all(|l| l.chars().count() < 80), "{out}");
+        }
+    }
+    assert_eq!(program.run(&["help"]).ok().out, program.run(&["--help"]).ok().out);
+    let nested = program.run(&["extension", "help", "install"]).ok().out;
+    assert!(nested.contains("Usage: atomic extension install"), "{nested}");
+    assert!(!program.home().join("sdk").exists(), "help of `new` did something");
+}
+
+#[test]
+fn help_of_what_is_no_command_names_the_word() {
+    let ended = Program::new().run(&["help", "extension", "instal"]).refused();
+    assert!(ended.err.contains("'instal'") && ended.err.contains("atomic extension --help"), "{}", ended.err);
+}
+
+#[test]
 fn without_a_provider_the_error_names_both_ways_out() {
     let program = Program::new();
     let ended = program.run(&["-p", "hello"]).refused();
@@ -81,4 +113,43 @@ fn completions_and_explanations_are_plain_output() {
     assert!(program.run(&["completions", "bash"]).ok().out.contains("atomic"));
     assert!(program.run(&["explain", "cli::unknown_flag"]).ok().out.contains("extensions"));
     assert!(program.run(&["explain", "cli::unknown_flg"]).refused().err.contains("cli::unknown_flag"));
+}
+
+/// A script that calls the program must not believe that it worked.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_run_whose_session_cannot_be_written_fails() {
+    for mode in ["text", "json"] {
+        let ended =
+            Program::new().run(&["-p", "--mode", mode, "--offline", "--session-dir", "/proc", "hello"]);
+        let ended = ended.refused();
+        assert!(ended.err.contains("/proc"), "{}", ended.err);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_is_no_regular_file_is_refused_and_not_waited_for() {
+    let program = Program::new();
+    let inspected = program.run(&["extension", "inspect", "/dev/zero"]).refused();
+    assert!(inspected.err.contains("not a regular file"), "{}", inspected.err);
+    let opened = program.run(&["-p", "--offline", "--session", "/dev/zero", "hello"]).refused();
+    assert!(opened.err.contains("not a regular file"), "{}", opened.err);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_answer_that_cannot_be_written_is_an_error_and_one_nobody_reads_is_none() {
+    let program = Program::new();
+    for args in
+        [&["-p", "--offline", "hello"][..], &["-p", "--mode", "json", "--offline", "hello"], &["explain", "extension::dlopen"]]
+    {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let ended = program.command(args).stdout(full).output().unwrap();
+        assert_eq!(ended.status.code(), Some(1), "{args:?}: {}", String::from_utf8_lossy(&ended.stderr));
+    }
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let ended = program.command(&["-p", "--offline", "hello"]).stdout(writer).output().unwrap();
+    assert_eq!((ended.status.code(), ended.stderr.len()), (Some(0), 0));
 }

@@ -117,8 +117,12 @@ pub struct Inspection {
 /// A card: what, which file, why, what to do. The manifest of a refused but readable extension
 /// is lost; its reason names what matters.
 pub fn inspect(path: &Path) -> Result<Inspection, Refusal> {
-    let bytes =
-        std::fs::read(path).map_err(|e| Refusal::new(path, Why::Unreadable { detail: e.to_string() }))?;
+    let unreadable = |e: std::io::Error| Refusal::new(path, Why::Unreadable { detail: e.to_string() });
+    // A pipe would be waited for, a device read for ever.
+    if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
+        return Err(Refusal::new(path, Why::NotALibrary { detail: "not a regular file".into() }));
+    }
+    let bytes = std::fs::read(path).map_err(unreadable)?;
     let manifest = read_manifest(&bytes).map_err(|why| Refusal::new(path, why))?;
     judge(&manifest).map_err(|why| Refusal::new(path, why).named(&manifest))?;
     let notes = remarks(&manifest);

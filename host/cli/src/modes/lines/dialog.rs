@@ -51,12 +51,11 @@ impl Dialogs {
         (unanswered, at == 0 && !self.open.is_empty())
     }
 
-    /// Gives the shown one up; whether there are more.
-    pub fn cancel(&mut self) -> Option<(u64, bool)> {
-        let more = self.open.len() > 1;
+    /// Gives the shown one up.
+    pub fn cancel(&mut self) -> Option<u64> {
         let front = self.open.front_mut().filter(|d| !d.answered)?;
         front.answered = true;
-        Some((front.id, more))
+        Some(front.id)
     }
 
     pub fn question(&self) -> Option<String> {

@@ -2,7 +2,8 @@
 //! waits for nobody: what is asked of the engine is asked in tasks, and Ctrl+C is always heard.
 //!
 //! On a terminal a line is taken at any time (during a run it steers). Over a pipe a line is
-//! taken when the agent is idle or asks something, so that a script reads like a conversation.
+//! taken when the agent is idle or asks something, so that a script reads like a conversation;
+//! its end is no hurry either: what was begun is finished first.
 
 mod dialog;
 mod input;
@@ -44,6 +45,9 @@ struct Prompt<'a> {
     first: VecDeque<String>,
     ready: bool,
     interrupted: bool,
+    /// Nobody types any more. Over a pipe that ends the program once it is idle.
+    deaf: bool,
+    typed: bool,
 }
 
 enum Next {
@@ -69,6 +73,8 @@ pub async fn run(mut launched: Launched, stdio: &mut Stdio) -> Result<u8, Card> 
         first: launched.messages.iter().cloned().collect(),
         ready: false,
         interrupted: false,
+        deaf: false,
+        typed,
         launched: &launched,
     };
     prompt.view.greet(&launched.handle.view(|v| v.model.clone()), launched.extensions.list().len());
@@ -77,10 +83,15 @@ pub async fn run(mut launched: Launched, stdio: &mut Stdio) -> Result<u8, Card> 
         prompt.say_first();
         // In this order: what was told before the run settled is in the channel by now.
         let idle = prompt.idle() && events.is_empty();
+        if idle && prompt.deaf {
+            break false;
+        }
         if idle && prompt.dialogs.is_empty() {
             prompt.view.prompt();
         }
-        if typed || prompt.dialogs.asking() || idle {
+        if prompt.deaf {
+            prompt.give_dialogs_up();
+        } else if typed || prompt.dialogs.asking() || idle {
             reader.ask();
         }
         let next = tokio::select! {
@@ -189,7 +200,7 @@ impl Prompt<'_> {
         if !self.launched.handle.view(|v| v.idle) || self.bash {
             self.launched.handle.send(Op::Abort);
             self.view.remark("aborting");
-        } else if let Some((id, _)) = self.dialogs.cancel() {
+        } else if let Some(id) = self.dialogs.cancel() {
             self.launched.handle.answer(id, DialogAnswer::Cancelled);
         } else if std::mem::replace(&mut self.interrupted, true) {
             return Next::Quit { from_signal: false };
@@ -199,15 +210,17 @@ impl Prompt<'_> {
         Next::Go
     }
 
-    /// Nobody can answer any more, so nothing open is approved.
     fn end_of_input(&mut self) -> Next {
-        while let Some((id, more)) = self.dialogs.cancel() {
+        self.deaf = true;
+        self.give_dialogs_up();
+        if self.typed { Next::Quit { from_signal: false } } else { Next::Go }
+    }
+
+    /// Nobody can answer any more, so nothing open is approved. Those behind it come up in turn.
+    fn give_dialogs_up(&mut self) {
+        if let Some(id) = self.dialogs.cancel() {
             self.launched.handle.answer(id, DialogAnswer::Cancelled);
-            if !more {
-                break;
-            }
         }
-        Next::Quit { from_signal: false }
     }
 
     fn line(&mut self, line: &str) -> Next {

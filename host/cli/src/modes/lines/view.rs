@@ -238,13 +238,9 @@ impl<W: Write> View<W> {
     fn bash_end(&mut self, message: &Message) {
         let Message::BashExecution(m) = message else { return };
         let shown = std::mem::take(&mut self.bash);
-        match m.output.strip_prefix(shown.as_str()) {
-            Some("") => {}
-            Some(rest) if !shown.is_empty() => {
-                let rest = self.stream.push(rest);
-                self.put(&rest);
-            }
-            _ => self.line(&m.output),
+        let rest = unshown(&shown, &m.output);
+        if !rest.is_empty() {
+            self.line(rest);
         }
         if !self.at_start {
             self.put("\n");
@@ -255,6 +251,19 @@ impl<W: Write> View<W> {
             self.remark("cancelled");
         }
     }
+}
+
+/// What the whole output says beyond what was streamed: the remarks of the tool at its end, or
+/// lines that came after the last update. The beginning of a long one has been cut away.
+fn unshown<'a>(streamed: &str, output: &'a str) -> &'a str {
+    let streamed = streamed.trim_end();
+    let last = streamed.lines().next_back().unwrap_or_default();
+    if last.is_empty() {
+        return output;
+    }
+    let ends = output.rmatch_indices(last).map(|(at, _)| at + last.len());
+    let end = ends.into_iter().find(|&end| streamed.ends_with(&output[..end]));
+    output[end.unwrap_or(0)..].trim_matches(['\n', '\r'])
 }
 
 /// The argument that tells a call from others of its tool.
@@ -271,9 +280,12 @@ fn tool_end(name: &str, result: &ToolOutput, is_error: bool, duration_ms: u64) -
     let text = text.join("\n");
     let text = text.trim();
     if is_error {
-        let blocked = result.details.as_ref().is_some_and(|d| d.get("blocked") == Some(&Value::Bool(true)));
-        let mark = if blocked { "blocked: " } else { "" };
-        return format!("  ✗ {name}: {mark}{}", sanitize::line(text, WIDTH));
+        let by = result.details.as_ref().and_then(|d| d.get("blockedBy")?.as_str());
+        // Many a gate says it itself, for the model.
+        let by =
+            by.filter(|by| !text.to_lowercase().starts_with(&format!("blocked by {}", by.to_lowercase())));
+        let mark = by.map(|by| format!("blocked by {by}: ")).unwrap_or_default();
+        return format!("  ✗ {name}: {}", sanitize::line(&format!("{mark}{text}"), WIDTH));
     }
     let lines = text.lines().count();
     let summary = match lines {
@@ -380,6 +392,42 @@ mod tests {
             },
         ]);
         assert_eq!(text, "Hello\n● bash ls\n  ✓ bash: a (+2 lines) · 4 ms\n");
+    }
+
+    fn ended(output: &str) -> Event {
+        let message = serde_json::json!({"role": "bashExecution", "command": "x", "output": output,
+            "cancelled": false, "truncated": false, "timestamp": 0});
+        Event::BashExecuted { message: serde_json::from_value(message).unwrap() }
+    }
+
+    #[test]
+    fn the_output_of_a_command_is_shown_once_and_its_end_told() {
+        let update =
+            |delta: &str| Event::BashExecutionUpdate { channel: "stdout".into(), delta: delta.into() };
+        for (streamed, output, seen) in [
+            (&["hi\n"][..], "hi", "hi\n"),
+            (&["a\n", "b"], "a\nb", "a\nb\n"),
+            (&["a\n"], "a\nlate", "a\nlate\n"),
+            (&[], "(no output)", "(no output)\n"),
+            (&["y\ny\n"], "y\ny\n\nThe command exited with code 1", "y\ny\nThe command exited with code 1\n"),
+            (&["1\n2\n", "3\n"], "2\n3\n\n[The last 2 of 3 lines]", "1\n2\n3\n[The last 2 of 3 lines]\n"),
+        ] {
+            let mut events: Vec<Event> = streamed.iter().map(|d| update(d)).collect();
+            events.push(ended(output));
+            assert_eq!(shown(&events), seen, "{streamed:?} {output:?}");
+        }
+    }
+
+    #[test]
+    fn a_blocked_call_names_who_blocked_it() {
+        for (reason, shown) in
+            [("not now", "blocked by gate: not now"), ("Blocked by gate: no", "Blocked by gate: no")]
+        {
+            let details = Some(serde_json::json!({"blockedBy": "gate"}));
+            let output = ToolOutput { details, ..ToolOutput::error(reason) };
+            assert_eq!(tool_end("bash", &output, true, 0), format!("  ✗ bash: {shown}"));
+        }
+        assert_eq!(tool_end("bash", &ToolOutput::error("broke"), true, 0), "  ✗ bash: broke");
     }
 
     #[test]

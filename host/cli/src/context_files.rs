@@ -1,0 +1,79 @@
+//! AGENTS.md and its relatives: what the user, and a trusted project, tell the model about
+//! themselves (events.md B.2). Nothing of an untrusted folder is read.
+
+use crate::{card::Card, paths::Paths, trust::Trust};
+use atomic_agent::hooks::ContextFile;
+use std::path::{Path, PathBuf};
+
+/// In one folder the first of these is taken.
+pub const NAMES: [&str; 5] = ["AGENTS.override.md", "AGENTS.md", "AGENTS.MD", "CLAUDE.md", "CLAUDE.MD"];
+
+/// The user's, then the project's from the outermost folder to this one, so that the nearest
+/// has the last word; and what to say about those that were left out.
+pub fn read(paths: &Paths, trust: Trust) -> (Vec<ContextFile>, Vec<Card>) {
+    let users = paths.agent().join("AGENTS.md");
+    let mut of_project = of_project(&paths.cwd);
+    of_project.retain(|f| *f != users);
+    let mut warnings = Vec::new();
+    if trust != Trust::Yes {
+        if let (Trust::Undecided, Some(nearest)) = (trust, of_project.last()) {
+            let card = Card::new("cli::not_trusted", "what this project says to the model is not read")
+                .file(nearest)
+                .why("nobody said that this folder is to be trusted")
+                .help("--approve trusts it, --no-approve does not and says nothing");
+            warnings.push(card);
+        }
+        of_project.clear();
+    }
+    let mut files = Vec::new();
+    for path in users.is_file().then_some(users).into_iter().chain(of_project) {
+        match std::fs::read(&path) {
+            Ok(bytes) => files.push(ContextFile {
+                path: path.to_string_lossy().into_owned(),
+                content: String::from_utf8_lossy(&bytes).into_owned(),
+            }),
+            Err(e) => warnings.push(
+                Card::new("cli::context_file", "a file for the model cannot be read")
+                    .file(&path)
+                    .why(e.to_string()),
+            ),
+        }
+    }
+    (files, warnings)
+}
+
+fn of_project(cwd: &Path) -> Vec<PathBuf> {
+    let first = |dir: &Path| NAMES.iter().map(|n| dir.join(n)).find(|p| p.is_file());
+    let mut found: Vec<PathBuf> = cwd.ancestors().filter_map(first).collect();
+    found.reverse();
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn contents(dir: &Path, trust: Trust) -> Vec<String> {
+        let paths = Paths::from_environment().unwrap().scratch(dir.join("home"), dir.join("project/below"));
+        read(&paths, trust).0.into_iter().map(|f| f.content).collect()
+    }
+
+    #[test]
+    fn the_users_comes_first_and_the_nearest_last_one_a_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, text) in [
+            ("home/agent/AGENTS.md", "user"),
+            ("project/CLAUDE.md", "outer"),
+            ("project/below/CLAUDE.md", "not taken"),
+            ("project/below/AGENTS.override.md", "inner"),
+        ] {
+            let path = dir.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        assert_eq!(contents(dir.path(), Trust::Yes), ["user", "outer", "inner"]);
+        assert_eq!(contents(dir.path(), Trust::No), ["user"]);
+        assert_eq!(contents(dir.path(), Trust::Undecided), ["user"]);
+    }
+}
