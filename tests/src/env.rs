@@ -19,6 +19,12 @@ use tempfile::TempDir;
 /// Nothing here is expected to take this long: it ends a test that hangs.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
+/// How often a test that kills, repeats or throws dice does it: 3 times, or with `ATOMIC_SOAK=1`
+/// the number its issue names.
+pub fn rounds(soak: usize) -> usize {
+    if std::env::var_os("ATOMIC_SOAK").is_some() { soak } else { 3 }
+}
+
 /// A person's machine: a home, an Atomic home in it, a project directory.
 pub struct Home {
     dir: TempDir,

@@ -139,3 +139,16 @@ async fn b29_an_extension_dropped_in_later_works_after_a_reload() {
     assert_eq!(live.tool_results(), [("fixture_tool".to_owned(), "fixture_tool of late".to_owned(), false)]);
     live.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_port_that_belongs_to_the_session_is_free_again_for_the_next_generation() {
+    let home = Home::new();
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let out = misbehaving(&home, "server", &format!("port:{free}"));
+    let live = Setup::new(&home).start().await;
+    live.reload().await;
+    live.reload().await;
+    let bound: Vec<String> = lines(&out).into_iter().filter(|l| l.starts_with("bound")).collect();
+    assert_eq!(bound, ["bound true", "bound true", "bound true"]);
+    live.close().await;
+}

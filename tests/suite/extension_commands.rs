@@ -138,25 +138,28 @@ fn an_extension_without_a_program_says_so() {
 #[test]
 fn the_first_party_extensions_are_bundled_beside_the_program() {
     let home = Home::new();
-    let to = home.path("bundle");
-    home.atomic(["extension", "bundle"]).arg(&to).in_dir(repo()).run().ok();
-    let mut names: Vec<String> =
-        fs::read_dir(&to).unwrap().map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect();
-    names.sort();
-    for name in ["hello", "event-log", "permission-gate", "protected-paths", "todo"] {
-        assert!(names.contains(&file_name(name)), "{name}: {names:?}");
-    }
-    // Laid out beside the program they load by themselves.
     let bin = home.path("bin");
     fs::create_dir_all(&bin).unwrap();
     let program = bin.join("atomic");
     fs::copy(libs::atomic(), &program).unwrap();
-    fs::rename(&to, bin.join("extensions")).unwrap();
+    let own = |args: &[&str]| {
+        let mut run = Command::new(&program);
+        run.args(args).env_clear().envs(home.environment()).current_dir(home.cwd());
+        let out = run.stdin(std::process::Stdio::null()).output().unwrap();
+        let (said, told) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+        assert!(out.status.success(), "{args:?}\n{said}\n{told}");
+        said.into_owned()
+    };
+    own(&["extension", "bundle", first_party("hello").parent().unwrap().to_str().unwrap()]);
+    let laid: Vec<String> = fs::read_dir(bin.join("extensions"))
+        .unwrap()
+        .map(|e| e.unwrap().file_name().to_string_lossy().into_owned())
+        .collect();
+    for name in ["hello", "event-log", "permission-gate", "protected-paths", "todo"] {
+        assert!(laid.contains(&file_name(name)), "{name}: {laid:?}");
+    }
+    // From there they load by themselves.
     let script = home.script(&json!([bash("rm -rf x"), text("done")]));
-    let mut run = Command::new(&program);
-    run.args(["--mode", "json", "-p", "hi", "--script", script.to_str().unwrap()]);
-    run.env_clear().envs(home.environment()).current_dir(home.cwd()).stdin(std::process::Stdio::null());
-    let out = run.output().unwrap();
-    let said = String::from_utf8_lossy(&out.stdout);
-    assert!(said.contains("Blocked by permission-gate"), "{said}\n{}", String::from_utf8_lossy(&out.stderr));
+    let said = own(&["--mode", "json", "-p", "hi", "--script", script.to_str().unwrap()]);
+    assert!(said.contains("Blocked by permission-gate"), "{said}");
 }

@@ -8,6 +8,7 @@ use atomic_tests::{
     live::{Live, Setup, line, lines, text},
     patch::misbehaving,
 };
+use serde_json::json;
 
 async fn answers(live: &Live, server: &SmallServer, out: &std::path::Path, n: usize) {
     let before = lines(out).len();
@@ -121,6 +122,31 @@ async fn a_client_in_a_static_answers_before_and_after_a_reload_of_unchanged_cod
         assert_eq!(report.extensions.len(), 1, "{report:#?}");
     }
     assert!(lines(&out).contains(&"activate 4".to_owned()), "one mapping all along: {:#?}", lines(&out));
+    live.close().await;
+}
+
+/// Field case B18: "there is no reactor running", or a spawn that never runs.
+#[tokio::test(flavor = "multi_thread")]
+async fn b18_twenty_calls_at_once_of_two_libraries_use_network_timer_and_file() {
+    let home = Home::new();
+    // Two mappings, each with a runtime of its own.
+    misbehaving(&home, "one", "none:one");
+    misbehaving(&home, "two", "none:two");
+    let server = SmallServer::start();
+    let file = home.write("read.me", "file");
+    let call = |n: usize| {
+        let name = ["async_one", "async_two"][n % 2];
+        json!({ "name": name, "arguments": { "port": server.port(), "file": file } })
+    };
+    let batch = json!({ "toolCalls": (0..20).map(call).collect::<Vec<_>>() });
+    let turns = json!([batch, text("a"), batch, text("b")]);
+    let live = Setup::new(&home).turns(turns).start().await;
+    live.run("all at once").await;
+    live.reload().await;
+    live.run("and again").await;
+    let results = live.tool_results();
+    assert_eq!(results.len(), 40);
+    assert!(results.iter().all(|(_, said, error)| said == "small file" && !error), "{results:#?}");
     live.close().await;
 }
 

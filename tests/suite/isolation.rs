@@ -1,7 +1,7 @@
 //! What an extension does to its process, seen from outside: its prints, its exits, its crashes.
 
 use atomic_tests::{
-    env::Home,
+    env::{Home, rounds},
     live::{bash, lines, text},
     patch::misbehaving,
     session,
@@ -77,6 +77,12 @@ fn an_extension_that_ends_the_process_leaves_a_session_that_opens_again() {
 
 #[test]
 fn a_run_killed_in_a_tool_goes_on_in_the_next_process() {
+    for _ in 0..rounds(50) {
+        killed_and_continued();
+    }
+}
+
+fn killed_and_continued() {
     let home = Home::new();
     let script = home.script(&json!([bash("touch started; sleep 600"), text("never")]));
     let run =

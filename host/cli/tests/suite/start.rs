@@ -141,9 +141,11 @@ fn what_is_no_regular_file_is_refused_and_not_waited_for() {
 #[test]
 fn an_answer_that_cannot_be_written_is_an_error_and_one_nobody_reads_is_none() {
     let program = Program::new();
-    for args in
-        [&["-p", "--offline", "hello"][..], &["-p", "--mode", "json", "--offline", "hello"], &["explain", "extension::dlopen"]]
-    {
+    for args in [
+        &["-p", "--offline", "hello"][..],
+        &["-p", "--mode", "json", "--offline", "hello"],
+        &["explain", "extension::dlopen"],
+    ] {
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
         let ended = program.command(args).stdout(full).output().unwrap();
         assert_eq!(ended.status.code(), Some(1), "{args:?}: {}", String::from_utf8_lossy(&ended.stderr));
