@@ -21,6 +21,7 @@ use atomic_agent::{
     tool::{PartialResult, ToolOutput},
 };
 use atomic_extensions::Extensions;
+use atomic_tests::env::Home;
 use divan::{Bencher, black_box};
 use futures_util::FutureExt;
 use serde_json::{Value, json};
@@ -28,7 +29,6 @@ use std::{
     sync::{Arc, LazyLock},
     time::Duration,
 };
-use atomic_tests::env::Home;
 use tokio::runtime::Runtime;
 
 struct Setup {
@@ -43,7 +43,8 @@ static SETUP: LazyLock<Setup> = LazyLock::new(|| {
     let home = Home::new();
     home.install(&support::fixture());
     let runtime = support::runtime();
-    let (hooks, report) = runtime.block_on(Extensions::load(support::config(&home.atomic_home(), &home.cwd())));
+    let (hooks, report) =
+        runtime.block_on(Extensions::load(support::config(&home.atomic_home(), &home.cwd())));
     assert!(report.refused.is_empty(), "{:?}", report.refused);
     // The extension's own runtime starts with its first asynchronous handler: not measured.
     let hooks_ = hooks.clone();

@@ -18,7 +18,12 @@ mod support;
 use atomic_agent::hooks::{ExtensionChange, Hooks, Replace};
 use atomic_extensions::Extensions;
 use atomic_tests::env::Home;
-use std::{fs, path::Path, sync::Arc, time::{Duration, Instant}};
+use std::{
+    fs,
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 use support::{chosen, header, in_a_process, row};
 
 const ROUNDS: usize = 15;

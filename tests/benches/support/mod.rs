@@ -5,11 +5,7 @@
 #![allow(dead_code)] // each bench uses a part of it
 
 use atomic_extensions::ExtensionsConfig;
-use atomic_tests::{
-    env::Home,
-    libs, patch,
-    tree::repo,
-};
+use atomic_tests::{env::Home, libs, patch, tree::repo};
 use std::{
     env, fs,
     path::{Path, PathBuf},
