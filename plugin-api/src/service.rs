@@ -92,9 +92,11 @@ impl ServiceHandle {
     /// `retired` once the provider is gone, `unsupported` for an unknown operation, and
     /// what the operation itself answers.
     pub fn call<T: Serialize + ?Sized, R: DeserializeOwned>(&self, op: &str, body: &T) -> Result<R> {
-        let reply = self.0.call(op, &serde_json::to_vec(body)?)?;
-        let reply = if reply.is_empty() { b"null".as_slice() } else { &reply };
-        serde_json::from_slice(reply).map_err(|e| Error::new("malformed", format!("answer of `{op}`: {e}")))
+        self.0.call(op, &serde_json::to_vec(body)?, |reply| {
+            let reply = if reply.is_empty() { b"null".as_slice() } else { reply };
+            serde_json::from_slice(reply)
+                .map_err(|e| Error::new("malformed", format!("answer of `{op}`: {e}")))
+        })
     }
     /// The provider's generation lives.
     pub fn is_live(&self) -> bool {

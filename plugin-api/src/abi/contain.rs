@@ -48,15 +48,19 @@ pub(super) fn install_hook() {
 }
 
 /// Runs author code. A panic becomes its text; a payload whose own drop panics is leaked.
+#[inline]
 pub(super) fn contained<R>(f: impl FnOnce() -> R) -> Result<R, String> {
     DEPTH.set(DEPTH.get() + 1);
-    let result = catch_unwind(AssertUnwindSafe(f)).map_err(|payload| {
-        let text = LAST.try_with(Cell::take).ok().flatten().unwrap_or_else(|| "panic".to_owned());
-        if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
-            std::mem::forget(again);
-        }
-        text
-    });
+    let result = catch_unwind(AssertUnwindSafe(f)).map_err(text_of);
     DEPTH.set(DEPTH.get() - 1);
     result
+}
+
+#[cold]
+fn text_of(payload: Box<dyn std::any::Any + Send>) -> String {
+    let text = LAST.try_with(Cell::take).ok().flatten().unwrap_or_else(|| "panic".to_owned());
+    if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        std::mem::forget(again);
+    }
+    text
 }

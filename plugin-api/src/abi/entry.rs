@@ -3,7 +3,7 @@
 use super::{
     contain::{contained, install_hook},
     frozen::*,
-    instance::{Call, EventRef, Handler, State, drop_token, into_token, panicked, share, to_reply},
+    instance::{Call, EventRef, Handler, State, borrow, drop_token, into_token, panicked, share, to_reply},
 };
 use crate::{
     error::{Error, Result},
@@ -182,7 +182,7 @@ pub(super) extern "C" fn service_call(
     op: RStr<'_>,
     body: RSlice<'_, u8>,
 ) -> Reply {
-    contained(|| match share(instance).service(service) {
+    contained(|| match borrow(&instance).service(service) {
         Some(f) => to_reply(f(op.as_str(), body.as_slice())),
         None => to_reply(Err(Error::new("unsupported", "the provider has withdrawn this service"))),
     })

@@ -317,8 +317,13 @@ impl Row {
     pub(crate) fn live(&self) -> bool {
         self.0.live()
     }
-    pub(crate) fn call(&self, op: &str, body: &[u8]) -> Result<Vec<u8>> {
-        from_reply(self.0.call(op, body))
+    /// One operation; the answer is read where it lies, since making a vector of another
+    /// library's buffer copies it.
+    pub(crate) fn call<R>(&self, op: &str, body: &[u8], read: impl FnOnce(&[u8]) -> Result<R>) -> Result<R> {
+        match self.0.call(op, body) {
+            RResult::ROk(b) => read(&b),
+            RResult::RErr(b) => Err(Error::from_bytes(&b)),
+        }
     }
     pub(crate) fn describe(&self) -> Vec<u8> {
         self.0.describe()
@@ -361,6 +366,14 @@ pub(super) fn share(token: Instance) -> Arc<State> {
         Arc::increment_strong_count(token.ptr.cast::<State>());
         Arc::from_raw(token.ptr.cast::<State>())
     }
+}
+
+/// As [`share`], for a call that hands nothing on: without a count of its own.
+#[inline]
+pub(super) fn borrow(token: &Instance) -> &State {
+    // SAFETY: (SAFETY.md 7) as in `share`; and the host gives the token back only when no call of
+    // the instance is inside, this one included.
+    unsafe { &*token.ptr.cast::<State>() }
 }
 
 /// Gives the token's count back.

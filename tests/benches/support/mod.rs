@@ -49,6 +49,8 @@ pub fn change_all(extensions: &Path, round: usize) {
         patch::manifest_copy(&path, &temporary, |m| {
             m.insert("version".into(), format!("0.1.{round}").into());
         });
+        // Written before: a figure must not hold the disk's work for whoever built them.
+        fs::File::open(&temporary).unwrap().sync_data().unwrap();
         fs::rename(temporary, path).unwrap();
     }
 }

@@ -112,6 +112,8 @@ pub struct Copies {
     index: Mutex<Index>,
     /// Copies of this process, which pruning leaves alone.
     placed: Mutex<HashSet<PathBuf>>,
+    /// Buffers between two libraries: fresh pages for each would cost a quarter of the reading.
+    spare: Mutex<Vec<Vec<u8>>>,
     clock: Clock,
 }
 
@@ -134,7 +136,16 @@ impl Copies {
                 (dir, temp.ok(), Some(why))
             }
         };
-        Self { cache, dir, problem, _temp: temp, index: Mutex::new(index), placed: Mutex::default(), clock }
+        Self {
+            cache,
+            dir,
+            problem,
+            _temp: temp,
+            index: Mutex::new(index),
+            placed: Mutex::default(),
+            spare: Mutex::default(),
+            clock,
+        }
     }
 
     /// Why copies of this run are kept in a temporary directory, if they are.
@@ -161,7 +172,7 @@ impl Copies {
         if let Some((sha256, manifest)) = known.and_then(|stamp| lock(&self.index).get(stamp, now)) {
             return Ok(Identified { path, sha256, manifest, file, size: metadata.len(), bytes: None });
         }
-        let bytes = read(&path, &mut file, metadata.len()).map_err(NotIdentified::Copy)?;
+        let bytes = self.read(&path, &mut file, metadata.len()).map_err(NotIdentified::Copy)?;
         let sha256 = sha256_hex(&bytes);
         let manifest = decode(&bytes).map_err(NotIdentified::Manifest)?;
         // Looked at again: what was written meanwhile must not be remembered as this.
@@ -187,7 +198,7 @@ impl Copies {
             let bytes = match &library.bytes {
                 Some(bytes) => bytes,
                 None => {
-                    let bytes = read(&library.path, &mut library.file, library.size)?;
+                    let bytes = self.read(&library.path, &mut library.file, library.size)?;
                     if sha256_hex(&bytes) != library.sha256 {
                         return Err(CopyError::Changed { path: library.path.clone() });
                     }
@@ -202,13 +213,23 @@ impl Copies {
         }
         lock(&self.placed).insert(copy.clone());
         // The bytes have served: with fifty libraries they would be the peak of the memory.
-        library.bytes = None;
+        if let Some(bytes) = library.bytes.take() {
+            lock(&self.spare).push(bytes);
+        }
         Ok(copy)
+    }
+
+    /// The whole file, in a buffer that an earlier one has left.
+    fn read(&self, path: &Path, file: &mut File, size: u64) -> Result<Vec<u8>, CopyError> {
+        let mut bytes = lock(&self.spare).pop().unwrap_or_default();
+        read(path, file, size, &mut bytes)?;
+        Ok(bytes)
     }
 
     /// Keeps what was learned for the next start. Once per start; a directory
     /// that cannot be written is not an error.
     pub fn save(&self) {
+        lock(&self.spare).clear();
         let index = lock(&self.index);
         if !index.is_dirty() || self.problem.is_some() {
             return;
@@ -264,17 +285,18 @@ fn usable(dir: &Path) -> Result<(), String> {
     Ok(())
 }
 
-fn read(path: &Path, file: &mut File, size: u64) -> Result<Vec<u8>, CopyError> {
+fn read(path: &Path, file: &mut File, size: u64, bytes: &mut Vec<u8>) -> Result<(), CopyError> {
     let unreadable = |source| CopyError::Unreadable { path: path.to_owned(), source };
     if size > MAX_BYTES {
         return Err(CopyError::TooBig { path: path.to_owned() });
     }
     file.rewind().map_err(unreadable)?;
-    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0) + 1);
-    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    bytes.clear();
+    bytes.reserve_exact(usize::try_from(size).unwrap_or(0) + 1);
+    file.take(MAX_BYTES + 1).read_to_end(bytes).map_err(unreadable)?;
     match bytes.len() as u64 > MAX_BYTES {
         true => Err(CopyError::TooBig { path: path.to_owned() }),
-        false => Ok(bytes),
+        false => Ok(()),
     }
 }
 

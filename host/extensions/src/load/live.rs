@@ -119,9 +119,10 @@ impl Live {
         matches!((self.library.root().query())(self.token, RStr::from_str("main"), 1), ROption::RSome(_))
     }
     /// One operation of a service it provides, on this thread.
-    pub(crate) fn service(&self, service: u64, op: &str, body: &[u8]) -> Reply {
+    #[inline]
+    pub(super) fn service(&self, service: u64, op: RStr<'_>, body: RSlice<'_, u8>) -> Reply {
         match self.services.get_or_init(|| query(self.library.root(), self.token)) {
-            Some(t) => (t.call())(self.token, service, RStr::from_str(op), RSlice::from_slice(body)),
+            Some(t) => (t.call())(self.token, service, op, body),
             None => reply(Err(no_table("services.v1"))),
         }
     }

@@ -33,7 +33,9 @@ impl LocalRow {
         let live = Live::of(&self.generation)?;
         Some(self.live.get_or_init(|| live))
     }
-    pub(crate) fn call(&self, op: &str, body: &[u8]) -> Reply {
+    /// Passed on as it came: a copy of a slice or a reply on the way costs as much as the count.
+    #[inline]
+    fn call(&self, op: RStr<'_>, body: RSlice<'_, u8>) -> Reply {
         let number = self.generation.number();
         let Some(_inside) = self.generation.cell().enter(number) else {
             return reply(Err(retired(self.generation.name())));
@@ -83,7 +85,7 @@ extern "C" fn live(state: *const ()) -> bool {
 }
 extern "C" fn call(state: *const (), op: RStr<'_>, body: RSlice<'_, u8>) -> Reply {
     // `service` is contained by the library's own entry; what remains of the host here cannot unwind.
-    borrow(state).call(op.as_str(), body.as_slice())
+    borrow(state).call(op, body)
 }
 extern "C" fn describe(state: *const ()) -> RVec<u8> {
     serde_json::to_vec(&borrow(state).describe()).unwrap_or_default().into()
