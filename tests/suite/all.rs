@@ -5,6 +5,7 @@
 
 mod activation;
 mod first_party;
+mod flags;
 mod gates;
 mod identity;
 mod instances;
@@ -13,6 +14,8 @@ mod members;
 mod model_server;
 mod panics;
 mod peer;
+mod program;
+mod readme;
 mod refusals;
 mod small_server;
 mod tidy;
