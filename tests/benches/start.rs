@@ -42,7 +42,7 @@ fn main() {
         let [first, warm, cold] = names;
         let cache = home.atomic_home().join("cache");
         let forgotten = || drop(fs::remove_dir_all(&cache));
-        row(&first, "ms", None, times(|| forgotten(), &home));
+        row(&first, "ms", None, times(forgotten, &home));
         row(&warm, "ms", goal, times(|| (), &home));
         row(&cold, "ms", None, times(|| out_of_the_page_cache(&home), &home));
     }

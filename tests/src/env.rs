@@ -155,11 +155,23 @@ impl Invocation {
         self.args.push(arg.as_ref().to_owned());
         self
     }
+    /// More of them.
+    #[must_use]
+    pub fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
+        self.args.extend(args.into_iter().map(|a| a.as_ref().to_owned()));
+        self
+    }
     /// One more variable.
     #[must_use]
     pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.env.retain(|(n, _)| n != name);
         self.env.push((name.into(), value.as_ref().to_owned()));
+        self
+    }
+    /// Another program: a copy that lies elsewhere, or a shell.
+    #[must_use]
+    pub fn program(mut self, program: impl Into<PathBuf>) -> Self {
+        self.program = program.into();
         self
     }
     /// Another directory.

@@ -45,7 +45,7 @@ fn a_crash_is_one_line_that_names_the_extension_and_the_session_opens_again() {
         std::fs::remove_file(home.extensions().join(atomic_tests::libs::file_name("crasher"))).unwrap();
         let done = home.atomic(["-c", "-p", "again", "--script", again.to_str().unwrap()]).run().ok();
         assert_eq!(done.stdout, "still here\n", "{mode}");
-        assert_eq!(home.sessions(), [file.clone()], "{mode}: the same file");
+        assert_eq!(home.sessions(), std::slice::from_ref(&file), "{mode}: the same file");
         let session = session::read(&file);
         let users: Vec<String> = session.of_role("user").iter().map(|m| session::text(m)).collect();
         assert_eq!(users, ["hi", "again"], "{mode}");
@@ -93,7 +93,7 @@ fn killed_and_continued() {
     let script = home.script(&json!([text("second answer")]));
     let done = home.atomic(["-c", "-p", "second", "--script", script.to_str().unwrap()]).run().ok();
     assert_eq!(done.stdout, "second answer\n");
-    assert_eq!(home.sessions(), [file.clone()]);
+    assert_eq!(home.sessions(), std::slice::from_ref(&file));
     let session = session::read(&file);
     let users: Vec<String> = session.of_role("user").iter().map(|m| session::text(m)).collect();
     assert_eq!(users, ["first", "second"]);

@@ -1,0 +1,157 @@
+//! The program around a session: extensions that are programs, the bundled ones, signals, the
+//! end of piped input.
+
+use atomic_tests::{
+    env::{Home, Invocation},
+    libs::{atomic, file_name, first_party, profile_dir},
+    live::{bash, line, text},
+    patch::misbehaving,
+    tree::repo,
+};
+use rustix::process::Signal;
+use serde_json::json;
+use std::{fs, path::Path};
+
+#[test]
+fn an_extension_that_is_a_program_gets_arguments_and_stdin_and_its_exit_code_is_the_programs() {
+    let home = Home::new();
+    misbehaving(&home, "shouter", "program");
+    let run = home.atomic(["extension", "run", "shouter", "--", "7", "--help", "a b"]);
+    let done = run.run_with("loud\n").exit(7);
+    let cwd = home.cwd();
+    assert_eq!(done.stdout, format!("[\"7\", \"--help\", \"a b\"] in {}\nLOUD\n", cwd.display()));
+    assert!(home.sessions().is_empty(), "a program has no session");
+    assert_eq!(
+        home.atomic(["extension", "run", "shouter"]).run().ok().stdout,
+        format!("[] in {}\n", cwd.display())
+    );
+}
+
+#[test]
+fn a_program_may_be_named_by_its_file_and_only_that_one_is_loaded() {
+    let home = Home::new();
+    misbehaving(&home, "shouter", "program");
+    let other = misbehaving(&home, "other", "none");
+    let file = home.extensions().join(file_name("shouter"));
+    home.atomic(["extension", "run"]).arg(file).args(["--", "3"]).run().exit(3);
+    assert!(!other.exists(), "another extension was activated: {:?}", fs::read_to_string(other));
+}
+
+#[test]
+fn a_program_that_fails_or_is_none_is_a_card() {
+    let home = Home::new();
+    misbehaving(&home, "shouter", "program");
+    misbehaving(&home, "other", "none");
+    let run = |id: &str| home.atomic(["extension", "run", id, "--", "fail"]).run().exit(1).stderr;
+    assert!(run("shouter").contains("the program failed"));
+    assert!(run("other").contains("program::none"));
+    assert!(run("nobody").contains("no extension 'nobody' is installed"));
+}
+
+/// A copy of the program with nothing beside it, since what lies there would be loaded by
+/// every other test.
+fn copy(home: &Home) -> impl Fn(&[&str]) -> Invocation {
+    let program = home.path("bin/atomic");
+    fs::create_dir_all(program.parent().unwrap()).unwrap();
+    fs::copy(atomic(), &program).unwrap();
+    move |args| home.atomic(args).program(&program)
+}
+
+fn names(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).unwrap();
+    let mut names: Vec<String> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn the_libraries_of_a_folder_are_laid_out_beside_the_executable_and_every_start_loads_them() {
+    let home = Home::new();
+    let atomic = copy(&home);
+    let dir = home.path("built");
+    fs::create_dir(&dir).unwrap();
+    for name in ["hello", "todo"] {
+        fs::copy(first_party(name), dir.join(file_name(name))).unwrap();
+    }
+    fs::write(dir.join(file_name("junk")), "no library").unwrap();
+    atomic(&["extension", "bundle", dir.to_str().unwrap()]).run().ok();
+    assert_eq!(names(&home.path("bin/extensions")), [file_name("hello"), file_name("todo")]);
+    let done = atomic(&["--offline", "-p", "call greet {\"name\":\"Bob\"}"]).run().ok();
+    assert!(done.stdout.contains("Hello, Bob!"), "{}", done.stdout);
+    let without = atomic(&["--offline", "--no-extensions", "--mode", "lines"]).run_with("/extensions\n").ok();
+    assert!(without.stdout.contains("No extensions are loaded."), "{}", without.stdout);
+}
+
+#[test]
+fn the_first_party_extensions_are_built_from_the_source_tree_and_laid_out() {
+    let home = Home::new();
+    let atomic = copy(&home);
+    let target = profile_dir().parent().unwrap().to_owned();
+    let bundle = atomic(&["extension", "bundle"]).in_dir(repo()).env("CARGO_TARGET_DIR", target);
+    bundle.run().ok();
+    let plugins = names(&repo().join("plugins"));
+    let libraries: Vec<String> = plugins.iter().map(|p| file_name(p)).collect();
+    assert_eq!(names(&home.path("bin/extensions")), libraries);
+    let listed = atomic(&["extension", "list"]).run().ok().stdout;
+    for name in plugins {
+        assert!(listed.contains(&name), "{name}: {listed}");
+    }
+}
+
+#[test]
+fn without_a_source_tree_bundle_says_what_to_give() {
+    let home = Home::new();
+    let done = copy(&home)(&["extension", "bundle"]).run().exit(1);
+    assert!(done.stderr.contains("atomic extension bundle DIR"), "{}", done.stderr);
+    assert!(!home.path("bin/extensions").exists());
+}
+
+#[tokio::test]
+async fn a_second_signal_exits_at_once() {
+    let home = Home::new();
+    let out = misbehaving(&home, "clinging", "sync-hang:session_shutdown");
+    let script = home.script(&json!([{"text": "late", "delayMs": 600_000}]));
+    let mut program = home.atomic(["--mode", "json", "hi", "--script"]).arg(script).start();
+    program.close_stdin();
+    program.wait_for("the turn", |l| l.contains("\"turn_start\""));
+    program.signal(Signal::TERM);
+    line(&out, "the first signal to be heard", |l| l.starts_with("session_shutdown")).await;
+    program.signal(Signal::HUP);
+    // The first one's code is 143: this is the second's.
+    program.finish().exit(129);
+}
+
+#[test]
+fn what_was_begun_before_the_input_ended_is_done_and_the_end_is_orderly() {
+    let home = Home::new();
+    let out = misbehaving(&home, "witness", "none");
+    let script =
+        home.script(&json!([bash("echo one"), text("first"), bash("echo two > made"), text("second")]));
+    let run = home.atomic(["--mode", "lines", "--script"]).arg(script).arg("from the shell");
+    let done = run.run_with("typed\n!echo three >> made").ok();
+    assert_eq!(fs::read_to_string(home.cwd().join("made")).unwrap(), "two\nthree\n");
+    let (first, second) = (done.stdout.find("first").unwrap(), done.stdout.find("second").unwrap());
+    assert!(first < second, "{}", done.stdout);
+    let told = fs::read_to_string(out).unwrap();
+    assert!(told.ends_with("agent_settled\nsession_shutdown quit\n"), "{told}");
+}
+
+#[test]
+fn a_question_that_nobody_can_answer_any_more_is_a_no_and_the_run_goes_on() {
+    let home = Home::new();
+    let out = misbehaving(&home, "asker", "dialog");
+    let script = home.script(&json!([bash("touch a"), bash("touch b"), text("the end")]));
+    let done = home.atomic(["--mode", "lines", "--script"]).arg(script).run_with("go\n").ok();
+    assert_eq!(fs::read_to_string(out).unwrap().matches("dialog Ok(false)").count(), 2);
+    assert!(done.stdout.contains("the end"), "{}", done.stdout);
+    assert!(names(&home.cwd()).is_empty(), "a call ran");
+}
+
+#[test]
+fn a_blocked_call_reads_as_blocked_at_the_prompt() {
+    let home = Home::new();
+    misbehaving(&home, "gate", "block:not_today");
+    let script = home.script(&json!([bash("echo 1"), text("so be it")]));
+    let done = home.atomic(["--mode", "lines", "--script"]).arg(script).run_with("go\n").ok();
+    assert!(done.stdout.contains("✗ bash: blocked by gate: not today\n"), "{}", done.stdout);
+}
