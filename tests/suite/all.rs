@@ -17,7 +17,6 @@ mod model_server;
 mod panics;
 mod peer;
 mod program;
-mod readme;
 mod refusals;
 mod small_server;
 mod tidy;
