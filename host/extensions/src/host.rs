@@ -12,6 +12,7 @@ use crate::{
     registry::{FlagKind, Published, PublishedTool, Registered, Source, Sub},
     statuses::Statuses,
     tools::ExtensionTool,
+    watchdog::{self, Watchdog},
 };
 use atomic_agent::{event::Event, handle::EngineHandle, tool::Tool};
 use serde_json::Value;
@@ -153,6 +154,7 @@ pub struct Extensions {
     flag_values: Mutex<BTreeMap<String, Value>>,
     bus: Bus,
     statuses: Statuses,
+    watchdog: Watchdog,
     pub(crate) copies: Copies,
     pub(crate) graveyard: Arc<Graveyard>,
     /// One replacement at a time.
@@ -171,6 +173,7 @@ impl Extensions {
         let host = Arc::new_cyclic(|me| Extensions {
             me: me.clone(),
             bus: Bus::start(me.clone(), &runtime),
+            watchdog: Watchdog::default(),
             copies: Copies::open(&config.home),
             config,
             runtime,
@@ -188,6 +191,7 @@ impl Extensions {
             replacing: tokio::sync::Mutex::default(),
         });
         let report = host.load_all().await;
+        host.runtime.spawn(watchdog::watch(host.me.clone()));
         (host, report)
     }
 
@@ -213,6 +217,9 @@ impl Extensions {
     pub(crate) fn bus(&self) -> &Bus {
         &self.bus
     }
+    pub(crate) fn watchdog(&self) -> &Watchdog {
+        &self.watchdog
+    }
     pub(crate) fn statuses(&self) -> &Statuses {
         &self.statuses
     }
@@ -236,6 +243,11 @@ impl Extensions {
             Some(engine) => engine.emit(event),
             None => lock(&self.untold).push(event),
         }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn untold(&self) -> Vec<Event> {
+        lock(&self.untold).clone()
     }
 
     // ---- registrations and what is published of them

@@ -25,6 +25,7 @@ mod reload;
 mod scan;
 mod statuses;
 mod tools;
+mod watchdog;
 
 pub use dispatch::{Class, EVENTS, EventRow};
 pub use host::{Extensions, ExtensionsConfig, FlagInfo, LoadReport, LoadedInfo, Scope};

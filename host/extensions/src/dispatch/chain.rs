@@ -30,8 +30,15 @@ impl Extensions {
     ) {
         let mut current = state(value);
         for sub in subs {
-            let asked =
-                ask(sub, event, &current, FirstPoll::There, Some(self.config().handler_timeout)).await;
+            let asked = ask(
+                sub,
+                event,
+                &current,
+                FirstPoll::There,
+                Some(self.config().handler_timeout),
+                self.watchdog(),
+            )
+            .await;
             let Asked::Answered(bytes) = &asked else {
                 self.note_fault(sub, event, &asked);
                 continue;

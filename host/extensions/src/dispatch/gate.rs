@@ -20,13 +20,21 @@ impl Extensions {
         let mut state = convert::tool_call(&call, &input);
         for sub in subs {
             let by = sub.registered.name.clone();
-            let answered =
-                match ask(sub, TOOL_CALL, &state, FirstPoll::There, self.config().gate_timeout).await {
-                    Asked::Answered(bytes) => Answer::decode(&bytes),
-                    Asked::Failed(e) => Err(e.message),
-                    Asked::Reloaded => Err("reloaded while it was asked".to_owned()),
-                    Asked::Overran(t) => Err(format!("no answer within {} s", t.as_secs())),
-                };
+            let answered = match ask(
+                sub,
+                TOOL_CALL,
+                &state,
+                FirstPoll::There,
+                self.config().gate_timeout,
+                self.watchdog(),
+            )
+            .await
+            {
+                Asked::Answered(bytes) => Answer::decode(&bytes),
+                Asked::Failed(e) => Err(e.message),
+                Asked::Reloaded => Err("reloaded while it was asked".to_owned()),
+                Asked::Overran(t) => Err(format!("no answer within {} s", t.as_secs())),
+            };
             let read = answered.and_then(|mut a| {
                 let patch = a.patched("input");
                 verdict(&a).map(|v| (v, patch))

@@ -9,6 +9,7 @@ use crate::{
     host::Extensions,
     load::{EventState, Live, Started},
     registry::Sub,
+    watchdog::Watchdog,
 };
 use std::{
     sync::{Arc, atomic::Ordering::Relaxed},
@@ -40,10 +41,12 @@ pub(super) async fn ask(
     state: &Arc<EventState>,
     first: FirstPoll,
     limit: Option<Duration>,
+    watchdog: &Watchdog,
 ) -> Asked {
     let kind = breadcrumb::kind::EVENTS + event as u16;
     let asked = if sub.sync {
         let Some(call) = sub.generation.enter() else { return Asked::Reloaded };
+        let _watched = watchdog.enter(sub.generation.owner(), event, call.id());
         let frame = breadcrumb::push(sub.generation.owner(), kind);
         let outcome = sub.live.sync(sub.handler, call.id(), state);
         breadcrumb::pop(frame);
@@ -52,7 +55,7 @@ pub(super) async fn ask(
             Err(e) => Asked::Failed(e),
         }
     } else {
-        ask_async(sub, kind, state, first, limit).await
+        ask_async(sub, event, state, first, limit, watchdog).await
     };
     match &asked {
         Asked::Overran(_) => sub.registered.suspended.store(true, Relaxed),
@@ -66,15 +69,19 @@ pub(super) async fn ask(
 
 async fn ask_async(
     sub: &Sub,
-    kind: u16,
+    event: usize,
     state: &Arc<EventState>,
     first: FirstPoll,
     limit: Option<Duration>,
+    watchdog: &Watchdog,
 ) -> Asked {
     let Some(call) = sub.generation.enter_async() else { return Asked::Reloaded };
-    let frame = breadcrumb::push(sub.generation.owner(), kind);
-    let started = sub.live.start(sub.handler, call.id(), state, first == FirstPoll::Here);
+    let here = first == FirstPoll::Here;
+    let watched = here.then(|| watchdog.enter(sub.generation.owner(), event, call.id()));
+    let frame = breadcrumb::push(sub.generation.owner(), breadcrumb::kind::EVENTS + event as u16);
+    let started = sub.live.start(sub.handler, call.id(), state, here);
     breadcrumb::pop(frame);
+    drop(watched);
     match started {
         Started::Done(outcome) => settle(call.answer(outcome)),
         Started::Pending => finish(call, limit).await,

@@ -15,7 +15,9 @@ impl Extensions {
             if high_rate && sub.suspended() {
                 continue;
             }
-            let asked = ask(sub, event, state, FirstPoll::Here, Some(self.config().handler_timeout)).await;
+            let asked =
+                ask(sub, event, state, FirstPoll::Here, Some(self.config().handler_timeout), self.watchdog())
+                    .await;
             self.note_fault(sub, event, &asked);
         }
     }
@@ -24,7 +26,15 @@ impl Extensions {
     /// generations side by side.
     pub(crate) async fn tell_apart(&self, event: usize, subs: &[Sub], state: &Arc<EventState>) {
         for sub in subs {
-            let asked = ask(sub, event, state, FirstPoll::There, Some(self.config().handler_timeout)).await;
+            let asked = ask(
+                sub,
+                event,
+                state,
+                FirstPoll::There,
+                Some(self.config().handler_timeout),
+                self.watchdog(),
+            )
+            .await;
             self.note_fault(sub, event, &asked);
         }
     }
