@@ -92,6 +92,8 @@ pub enum Op {
     Shutdown {
         from_signal: bool,
     },
+    /// Ends the engine as a reload ends a generation: another one takes the session over.
+    HandOver,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -7,7 +7,7 @@ use crate::{
     engine::{clamp, model_fields, thinking_fields},
     event::Event,
     handle::OpRequest,
-    hooks::{InputSource, StreamingBehavior},
+    hooks::{InputSource, ShutdownReason, StreamingBehavior},
     jobs::{Job, RunJob, RunStart},
     message::{CustomMessage, Extra, ImageContent, Message, MessageContent, now_ms},
     model::ThinkingLevel,
@@ -46,7 +46,8 @@ impl Core {
                 self.handle.answer(id, answer);
                 reply.ok(Value::Null);
             }
-            Op::Shutdown { from_signal } => self.shut_down(from_signal, reply),
+            Op::Shutdown { from_signal } => self.shut_down(ShutdownReason::Quit, from_signal, reply),
+            Op::HandOver => self.shut_down(ShutdownReason::Reload, false, reply),
             _ if self.state().stopping => reply.err("engine_stopped", "the engine is stopping"),
             Op::Prompt { text, images, streaming_behavior, source } => {
                 self.prompt(text, images, streaming_behavior, source, reply);
@@ -330,13 +331,13 @@ impl Core {
     }
 
     /// Aborts, settles, tells the hooks; after five seconds it is over whatever they do.
-    fn shut_down(self: &Arc<Self>, from_signal: bool, reply: Reply) {
+    fn shut_down(self: &Arc<Self>, reason: ShutdownReason, from_signal: bool, reply: Reply) {
         if std::mem::replace(&mut self.state().stopping, true) {
             return reply.ok(Value::Null);
         }
         self.abort(Reply(None));
         let (done, ended) = oneshot::channel();
-        self.job(Job::Shutdown { from_signal, done });
+        self.job(Job::Shutdown { reason, from_signal, done });
         let core = self.clone();
         tokio::spawn(async move {
             let closing = core.state().closing.clone();

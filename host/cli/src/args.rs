@@ -115,6 +115,10 @@ pub struct RunArgs {
     #[arg(short, long, value_name = "LIST", value_delimiter = ',')]
     pub tools: Option<Vec<String>>,
 
+    /// Run the engine of a supervisor (what `atomic` starts by itself)
+    #[arg(long, hide = true)]
+    pub engine: bool,
+
     /// Replaces the system prompt
     #[arg(long, value_name = "TEXT", hide_short_help = true)]
     pub system_prompt: Option<String>,

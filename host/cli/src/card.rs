@@ -3,13 +3,15 @@
 
 use crate::sanitize;
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
+use serde::{Deserialize, Serialize};
 use std::{fmt, path::PathBuf};
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Card {
     /// Stable; `atomic explain CODE` tells more.
     pub code: String,
     pub what: String,
+    #[serde(with = "atomic_agent::lossy_path::option")]
     pub file: Option<PathBuf>,
     pub why: Option<String>,
     pub help: Option<String>,

@@ -14,7 +14,9 @@ use atomic_agent::{
     engine::{Engine, EngineConfig, PromptParts, ToolSelection},
     event::Event,
     handle::{EngineHandle, Mode},
+    hooks::StartReason,
     model::{Model, ModelInfo, Models, ThinkingLevel},
+    op::Op,
     session::{self, Session, SessionError},
 };
 use atomic_extensions::{Extensions, ExtensionsConfig, FlagKind};
@@ -24,12 +26,30 @@ use std::{path::PathBuf, sync::Arc};
 use tokio::sync::mpsc;
 
 /// What a mode decides about the engine under it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Face {
     pub mode: Mode,
     pub has_ui: bool,
     /// A fatal signal in an extension prints one line and exits 70.
     pub crash_line: bool,
+    /// Where the breadcrumb page goes.
+    pub page: Option<PathBuf>,
+    /// Extensions that are left out this time.
+    pub skip: Vec<String>,
+}
+
+/// What an engine goes on with.
+#[derive(Debug, Clone)]
+pub struct Origin {
+    pub reason: StartReason,
+    /// What was switched on in the engine before.
+    pub active_tools: Option<Vec<String>>,
+}
+
+impl Default for Origin {
+    fn default() -> Self {
+        Origin { reason: StartReason::Startup, active_tools: None }
+    }
 }
 
 /// A running engine and what it was started with.
@@ -50,13 +70,14 @@ pub async fn launch(
     args: &RunArgs,
     unsettled: Vec<Unsettled>,
     face: Face,
+    origin: Origin,
 ) -> Result<Launched, Card> {
     let models = models(paths, args)?;
     let mut warnings: Vec<Card> =
         models.problems().iter().map(|p| Card::told(p.code(), &p.to_string())).collect();
 
     let trust = trust::decide(args.approve, args.no_approve, &paths.cwd, &paths.home);
-    let config = extensions_config(paths, args, face, trust, args.extensions.clone(), &models);
+    let config = extensions_config(paths, args, &face, trust, args.extensions.clone(), &models);
     let (extensions, report) = Extensions::load(config).await;
     for refusal in &report.refused {
         let card = Card::from(refusal);
@@ -88,7 +109,7 @@ pub async fn launch(
     });
     let (context_files, unread) = context_files::read(paths, trust);
     warnings.extend(unread);
-    let engine = Engine::prepare(EngineConfig {
+    let config = EngineConfig {
         cwd: paths.cwd.clone(),
         mode: face.mode,
         has_ui: face.has_ui,
@@ -105,9 +126,14 @@ pub async fn launch(
             append_system_prompt: args.append_system_prompt.clone(),
             context_files,
         },
-    });
+    };
+    let engine = Engine::prepare_for(config, origin.reason);
     extensions.bind(engine.handle().clone());
     let events = engine.handle().subscribe();
+    if let Some(names) = origin.active_tools {
+        // Taken in before the first hook: the session starts with what was on.
+        engine.handle().send(Op::SetActiveTools { names });
+    }
     let handle = engine.run().map_err(|e| Card::told("cli::no_thread", &e.to_string()))?;
     Ok(Launched { handle, events, extensions, warnings, messages })
 }
@@ -115,7 +141,7 @@ pub async fn launch(
 fn extensions_config(
     paths: &Paths,
     args: &RunArgs,
-    face: Face,
+    face: &Face,
     trust: Trust,
     cli: Vec<PathBuf>,
     models: &ModelSet,
@@ -131,6 +157,8 @@ fn extensions_config(
         config.gate_timeout = None;
     }
     config.crash_line = face.crash_line;
+    config.breadcrumbs.clone_from(&face.page);
+    config.skip.clone_from(&face.skip);
     config.removed_env = models.credential_variables().to_vec();
     config
 }
@@ -138,10 +166,10 @@ fn extensions_config(
 /// For `atomic extension run`: the extensions without a session, a model or a tool.
 pub fn without_session(paths: &Paths, library: PathBuf) -> ExtensionsConfig {
     let args = RunArgs { no_extensions: true, ..RunArgs::default() };
-    let face = Face { mode: Mode::Print, has_ui: false, crash_line: true };
+    let face = Face { mode: Mode::Print, has_ui: false, crash_line: true, page: None, skip: Vec::new() };
     let trust = trust::decide(false, false, &paths.cwd, &paths.home);
     let models = ModelSet::load(Sources { models_json: Some(paths.models_json()), ..Sources::default() });
-    extensions_config(paths, &args, face, trust, vec![library], &models)
+    extensions_config(paths, &args, &face, trust, vec![library], &models)
 }
 
 /// What `-e` names; a crate is built first, with cargo's own messages on stderr. `quiet`: its

@@ -13,6 +13,7 @@ mod paths;
 mod sanitize;
 mod signals;
 mod stdio;
+mod supervise;
 mod trust;
 
 use args::{Args, Command};
@@ -37,7 +38,8 @@ fn run() -> Result<u8, Card> {
     let mut definition = Args::command();
     // Or the flags that clap adds itself would be taken for those of an extension.
     definition.build();
-    let (own, unsettled) = extension_flags::set_aside(&definition, args::spell_out(given));
+    let words: Vec<_> = given.collect();
+    let (own, unsettled) = extension_flags::set_aside(&definition, args::spell_out(words.iter().cloned()));
     let matches = definition.get_matches_from(std::iter::once(program).chain(own));
     let args = Args::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
     match args.command {
@@ -60,7 +62,10 @@ fn run() -> Result<u8, Card> {
         }
         None => {
             let paths = Paths::from_environment()?;
-            on_runtime(modes::run(&paths, args.run, unsettled))
+            match args.run.engine {
+                true => on_runtime(supervise::engine::run(&paths, args.run, unsettled)),
+                false => on_runtime(modes::run(&paths, args.run, unsettled, words)),
+            }
         }
     }
 }

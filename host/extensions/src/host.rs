@@ -15,6 +15,7 @@ use crate::{
     watchdog::{self, Watchdog},
 };
 use atomic_agent::{event::Event, handle::EngineHandle, tool::Tool};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -38,6 +39,9 @@ pub struct ExtensionsConfig {
     /// `-e`: libraries or folders.
     pub cli: Vec<PathBuf>,
     pub no_extensions: bool,
+    /// Ids that are left out until the next `/reload`: what crashed or hung before. Whoever
+    /// fills it says so.
+    pub skip: Vec<String>,
     /// Load the extension of this id alone: it runs as a program (`main.v1`).
     pub only: Option<String>,
     pub global_dirs: Vec<PathBuf>,
@@ -56,6 +60,8 @@ pub struct ExtensionsConfig {
     pub crash_line: bool,
     /// Where the breadcrumb page goes, for whoever looks after a crash; `None`: in memory only.
     pub breadcrumbs: Option<PathBuf>,
+    /// What may be left behind before the engine should be replaced.
+    pub budget: Budget,
     /// Variables that children of `exec` do not inherit.
     pub removed_env: Vec<String>,
 }
@@ -68,6 +74,7 @@ impl ExtensionsConfig {
             cwd: cwd.into(),
             cli: Vec::new(),
             no_extensions: false,
+            skip: Vec::new(),
             only: None,
             global_dirs: Vec::new(),
             bundled_dir: None,
@@ -79,17 +86,20 @@ impl ExtensionsConfig {
             shutdown_grace: Duration::from_secs(5),
             crash_line: false,
             breadcrumbs: None,
+            budget: Budget::default(),
             removed_env: Vec::new(),
         }
     }
 }
 
 /// One loaded extension, for lists.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct LoadedInfo {
     pub name: String,
     pub version: String,
     pub api_version: String,
+    #[serde(with = "atomic_agent::lossy_path")]
     pub path: PathBuf,
     pub scope: Scope,
     pub sha256: String,
@@ -151,12 +161,15 @@ pub struct Extensions {
     /// Faults from before there was anybody to tell.
     untold: Mutex<Vec<Event>>,
     told_conflicts: Mutex<HashSet<String>>,
+    skipped: Mutex<HashSet<String>>,
     flag_values: Mutex<BTreeMap<String, Value>>,
     bus: Bus,
     statuses: Statuses,
     watchdog: Watchdog,
     pub(crate) copies: Copies,
     pub(crate) graveyard: Arc<Graveyard>,
+    /// Copies that were counted as left mapped.
+    pub(crate) left: Mutex<HashSet<PathBuf>>,
     /// One replacement at a time.
     pub(crate) replacing: tokio::sync::Mutex<()>,
 }
@@ -170,11 +183,13 @@ impl Extensions {
     pub async fn load(config: ExtensionsConfig) -> (Arc<Self>, LoadReport) {
         let runtime = Handle::current();
         watch_for_crashes(&config);
+        let budget = config.budget;
         let host = Arc::new_cyclic(|me| Extensions {
             me: me.clone(),
             bus: Bus::start(me.clone(), &runtime),
             watchdog: Watchdog::default(),
             copies: Copies::open(&config.home),
+            skipped: Mutex::new(config.skip.iter().cloned().collect()),
             config,
             runtime,
             slots: Mutex::default(),
@@ -187,9 +202,13 @@ impl Extensions {
             told_conflicts: Mutex::default(),
             flag_values: Mutex::default(),
             statuses: Statuses::default(),
-            graveyard: Arc::new(Graveyard::new(Budget::default())),
+            graveyard: Arc::new(Graveyard::new(budget)),
+            left: Mutex::default(),
             replacing: tokio::sync::Mutex::default(),
         });
+        if host.config.breadcrumbs.is_some() {
+            watchdog::pulse(host.me.clone(), &host.runtime);
+        }
         let report = host.load_all().await;
         host.runtime.spawn(watchdog::watch(host.me.clone()));
         (host, report)
@@ -222,6 +241,9 @@ impl Extensions {
     }
     pub(crate) fn statuses(&self) -> &Statuses {
         &self.statuses
+    }
+    pub(crate) fn skipped(&self) -> &Mutex<HashSet<String>> {
+        &self.skipped
     }
     pub(crate) fn weak(&self) -> Weak<Extensions> {
         self.me.clone()

@@ -24,6 +24,7 @@ mod registry;
 mod reload;
 mod scan;
 mod statuses;
+mod tired;
 mod tools;
 mod watchdog;
 
@@ -33,3 +34,4 @@ pub use load::read::{Inspection, inspect, sha256};
 pub use program::ProgramError;
 pub use refusal::{Refusal, Why};
 pub use registry::FlagKind;
+pub use tired::Tired;

@@ -8,7 +8,7 @@ use crate::{
     calls, convert,
     dispatch::{SESSION_SHUTDOWN, SESSION_START},
     generation::{Generation, RetirePlan},
-    host::{Extensions, Slot},
+    host::{Extensions, Slot, lock},
     load::EventState,
     loading::{Activated, Prepared},
     refusal::Refusal,
@@ -62,6 +62,8 @@ impl Extensions {
     /// Looks at the disk again. A named reload touches nothing else.
     async fn plan_reload(&self, names: &[String]) -> (Vec<Plan>, ReplaceReport) {
         let mut report = ReplaceReport::default();
+        // Somebody asks for it: what was left out after a crash has another chance.
+        lock(self.skipped()).retain(|s| !names.is_empty() && !names.contains(s));
         let found = self.scan().await;
         report.notes.extend(found.notes);
         let mut old: Vec<Slot> = self.slots().clone();
@@ -249,7 +251,10 @@ impl Extensions {
             let gone = !self.slots().iter().any(|s| s.owner == old.owner);
             self.runtime().spawn(async move {
                 let owner = old.owner;
+                let (library, name, number) =
+                    (old.library.clone(), old.name.clone(), old.generation.number());
                 host.retire(old, plan).await;
+                host.left_mapped(&library, &name, number);
                 if gone {
                     calls::disown(owner);
                 }

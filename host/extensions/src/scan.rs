@@ -78,6 +78,9 @@ impl Extensions {
         if let Some(only) = &config.only {
             scan.prepared.retain(|p| p.name == *only);
         }
+        let skipped = lock(self.skipped());
+        scan.prepared.retain(|p| !skipped.contains(&p.name));
+        drop(skipped);
         self.copies.save();
         scan
     }

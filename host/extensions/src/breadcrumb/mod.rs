@@ -18,6 +18,7 @@ mod library;
 mod library;
 mod map;
 mod page;
+mod pulse;
 #[cfg(unix)]
 mod signal;
 #[cfg(not(unix))]
@@ -32,6 +33,7 @@ pub use blame::{Blame, By, Fault, Suspect, blame};
 pub use library::note_library;
 pub use map::{Mapped, install, open};
 pub use page::{Page, kind};
+pub use pulse::{BEAT, Held, Vitals};
 pub use signal::{OnFatal, catch_fatal_signals};
 pub use thread::{Crumb, crumb, pop, push, thread_start, thread_stop};
 

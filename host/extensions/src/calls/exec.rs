@@ -2,7 +2,12 @@
 
 use super::{Asker, Outcome, body, json};
 use serde::{Deserialize, Serialize};
-use std::{path::PathBuf, process::Stdio, time::Duration};
+use std::{
+    path::PathBuf,
+    process::Stdio,
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+    time::Duration,
+};
 use tokio::io::AsyncReadExt;
 
 #[derive(Deserialize)]
@@ -15,6 +20,28 @@ struct Exec {
     timeout_ms: Option<u64>,
     #[serde(default)]
     cwd: Option<PathBuf>,
+}
+
+/// Children that run now, of all extensions: an engine with one is not replaced.
+static RUNNING: AtomicUsize = AtomicUsize::new(0);
+
+pub(crate) fn running() -> usize {
+    RUNNING.load(Relaxed)
+}
+
+struct Counted;
+
+impl Counted {
+    fn one() -> Self {
+        RUNNING.fetch_add(1, Relaxed);
+        Counted
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        RUNNING.fetch_sub(1, Relaxed);
+    }
 }
 
 #[derive(Serialize, Default)]
@@ -51,6 +78,7 @@ pub(super) async fn exec(a: &Asker, bytes: &[u8]) -> Outcome {
             return json(&ExecResult { stderr, code: 1, ..ExecResult::default() });
         }
     };
+    let _counted = Counted::one();
     let group = Group(child.id());
     let (mut out, mut err) = (child.stdout.take(), child.stderr.take());
     let read = async {

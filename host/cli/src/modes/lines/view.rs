@@ -109,6 +109,10 @@ impl<W: Write> View<W> {
         self.line(&card.to_string());
     }
 
+    pub fn warning(&mut self, card: &Card) {
+        self.line(&card.warning());
+    }
+
     pub fn question(&mut self, text: &str) {
         let gap = if self.at_start { "" } else { "\n" };
         let text = sanitize::text(text);
@@ -167,6 +171,34 @@ impl<W: Write> View<W> {
                 let mark = if level == "info" { "·" } else { "✗" };
                 let by = extension.as_ref().map(|e| format!("{e}: ")).unwrap_or_default();
                 self.line(&format!("{mark} {by}{message}"));
+            }
+            Event::EngineLost { what, unanswered, .. } => {
+                self.line(&format!("! {what}"));
+                for call in unanswered {
+                    let text = format!(
+                        "! {} {} had begun and has no result: it may have had effects",
+                        call.tool_name, call.args
+                    );
+                    self.line(&sanitize::line(&text, WIDTH * 2));
+                }
+            }
+            Event::EngineRestarted { without, planned } => {
+                let left_out = match without.as_slice() {
+                    [] => String::new(),
+                    names => format!(" without {}; /reload loads it again", names.join(", ")),
+                };
+                let why = if *planned { "the engine was replaced" } else { "the session goes on" };
+                self.remark(&format!("{why}{left_out}"));
+            }
+            Event::EngineHeld { extension, event, held_ms } if *held_ms >= 1000 => {
+                let who = match extension.is_empty() {
+                    true => "the engine has not answered".to_owned(),
+                    false => format!("{extension} has held the engine in {event}"),
+                };
+                self.remark(&format!(
+                    "{who} for {:.1} s; Ctrl+C twice goes on without it",
+                    *held_ms as f64 / 1000.0
+                ));
             }
             Event::Reloaded { report } => {
                 for line in reload_lines(report) {
