@@ -328,3 +328,12 @@ pub async fn line(file: &Path, what: &str, holds: impl Fn(&str) -> bool) -> Stri
         Err(_) => panic!("waiting for {what}; the file: {:#?}", lines(file)),
     }
 }
+
+/// The same for a test without a runtime.
+pub fn wait_for_file(file: &Path, what: &str) {
+    let deadline = std::time::Instant::now() + PATIENCE;
+    while !lines(file).iter().any(|l| l == what) {
+        assert!(std::time::Instant::now() < deadline, "waiting for {what}; the file: {:#?}", lines(file));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod activation;
+mod crash_matrix;
 mod demo;
 mod extension_commands;
 mod first_party;

@@ -45,6 +45,12 @@ pub struct Grave {
     pub why: String,
 }
 
+impl Grave {
+    fn has_threads(&self) -> bool {
+        matches!(self.left, Left::HostThread | Left::Instance { threads: 1.., .. })
+    }
+}
+
 /// What the graveyard holds, added up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
@@ -113,7 +119,11 @@ impl Graveyard {
     pub fn over_budget(&self) -> Option<String> {
         let (sum, max) = (self.totals(), self.budget);
         if sum.threads > max.threads {
-            return Some(format!("{} thread(s) of extensions would not stop", sum.threads));
+            let mut whose: Vec<String> =
+                self.graves().into_iter().filter(Grave::has_threads).map(|g| g.extension).collect();
+            whose.sort();
+            whose.dedup();
+            return Some(format!("{} thread(s) of {} would not stop", sum.threads, whose.join(", ")));
         }
         if sum.libraries > max.libraries {
             return Some(format!("{} replaced libraries are still mapped", sum.libraries));

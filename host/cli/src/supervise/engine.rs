@@ -17,7 +17,10 @@ use crate::{
 };
 use atomic_agent::{digest::Digest, event::Event, hooks::Hooks, op::OpError};
 use serde_json::Value;
-use std::sync::{Arc, mpsc::Sender};
+use std::{
+    sync::{Arc, mpsc::Sender},
+    time::Duration,
+};
 use tokio::sync::mpsc;
 
 pub async fn run(paths: &Paths, args: RunArgs, unsettled: Vec<Unsettled>) -> Result<u8, Card> {
@@ -111,6 +114,9 @@ fn send(out: &Sender<Vec<u8>>, frame: &FromEngine) {
     }
 }
 
+/// How often an engine at rest looks at what it cannot give back.
+const REST: Duration = Duration::from_millis(500);
+
 struct Serve {
     launched: Launched,
     out: Sender<Vec<u8>>,
@@ -146,6 +152,8 @@ impl Serve {
             self.take(&line, &answers);
         }
         let handle = self.launched.handle.clone();
+        let mut rests = tokio::time::interval(REST);
+        rests.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let orphaned = loop {
             tokio::select! {
                 biased;
@@ -167,6 +175,8 @@ impl Serve {
                     self.answer(id, answer);
                 }
                 () = handle.view_changed() => self.catch_up(),
+                // Retirements end when nobody looks.
+                _ = rests.tick() => self.rest(),
             }
         };
         match orphaned {
@@ -213,7 +223,6 @@ impl Serve {
         if view != self.view {
             self.tell(&FromEngine::View { view: Box::new(view.clone()) });
             self.view = view;
-            self.rest();
         }
     }
 

@@ -44,7 +44,7 @@ pub fn of(end: &End, page: Option<&Page>) -> Loss {
                 event: event.clone(),
             };
         }
-        End::Hung(_) => ("the engine did not answer and was ended".to_owned(), None),
+        End::Hung(_) => ("it did not answer and was ended".to_owned(), None),
         End::Died(status) => (died(*status), page.map(blame).and_then(|b| b.fault)),
     };
     let blamed = page.map(blame);
@@ -107,7 +107,10 @@ fn died(status: Option<ExitStatus>) -> String {
 #[cfg(unix)]
 pub fn signal_name(signal: i32) -> String {
     match rustix::process::Signal::from_named_raw(signal) {
-        Some(signal) => format!("{signal:?}").replace("Signal::", "SIG").to_uppercase(),
+        Some(signal) => match format!("{signal:?}").trim_matches('"').rsplit("::").next() {
+            Some("ABORT") => "SIGABRT".into(),
+            name => format!("SIG{}", name.unwrap_or_default()),
+        },
         None => format!("signal {signal}"),
     }
 }

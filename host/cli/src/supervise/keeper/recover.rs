@@ -230,6 +230,7 @@ impl Keeper {
             }
         }
         eprintln!("the engine is replaced: {why}");
+        self.notify("info", &format!("The engine is replaced: {why}."));
         self.leaving = Leaving::Asked;
         if let Some(child) = &self.child {
             child.send(&ToEngine::Post { op: Op::HandOver });
