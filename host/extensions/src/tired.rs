@@ -30,9 +30,16 @@ impl Extensions {
         Some(Tired { why, postponed, badly: self.graveyard.badly_over() })
     }
 
-    /// What the engine cannot give back, added up.
-    pub fn graves(&self) -> Totals {
-        self.graveyard.totals()
+    /// What the engine cannot give back, in a line for a person; `None`: nothing.
+    pub fn graves(&self) -> Option<String> {
+        let Totals { libraries, instances, threads, anon_kb } = self.graveyard.totals();
+        if libraries + instances + threads == 0 {
+            return None;
+        }
+        Some(format!(
+            "left behind by earlier generations: {libraries} mapped libraries ({} KB), {instances} instances, {threads} threads",
+            anon_kb
+        ))
     }
 
     /// Counts a mapping that no generation uses any more.

@@ -246,6 +246,11 @@ impl Serve {
         if !self.view.idle {
             return;
         }
+        let graves = self.launched.extensions.graves();
+        if graves != self.catalogue.graves {
+            self.catalogue.graves = graves;
+            self.tell(&FromEngine::Catalogue { catalogue: self.catalogue.clone() });
+        }
         let Some(tired) = self.launched.extensions.tired() else { return };
         let mut postponed = tired.postponed;
         if self.view.session_file.is_none() {
@@ -260,5 +265,6 @@ impl Serve {
 }
 
 fn catalogue(launched: &Launched) -> Catalogue {
-    Catalogue { commands: launched.extensions.commands(), extensions: launched.extensions.list() }
+    let extensions = &launched.extensions;
+    Catalogue { commands: extensions.commands(), extensions: extensions.list(), graves: extensions.graves() }
 }

@@ -113,4 +113,6 @@ pub enum FromEngine {
 pub struct Catalogue {
     pub commands: Vec<CommandInfo>,
     pub extensions: Vec<LoadedInfo>,
+    /// What cannot be given back.
+    pub graves: Option<String>,
 }

@@ -343,7 +343,7 @@ impl Prompt<'_> {
             Line::Nothing => {}
             Line::Quit => return Next::Quit { from_signal: false },
             Line::Help => self.view.help(&commands),
-            Line::Extensions => self.view.extensions(&catalogue.extensions),
+            Line::Extensions => self.view.extensions(&catalogue.extensions, catalogue.graves.as_deref()),
             Line::Reload { names, now } => self.ask(Op::Reload { names, now, origin: None }),
             Line::New => self.ask(Op::NewSession { parent_session: None, origin: None }),
             Line::Bash { command, hidden } => {

@@ -132,7 +132,7 @@ impl<W: Write> View<W> {
         }
     }
 
-    pub fn extensions(&mut self, loaded: &[LoadedInfo]) {
+    pub fn extensions(&mut self, loaded: &[LoadedInfo], graves: Option<&str>) {
         if loaded.is_empty() {
             self.line("No extensions are loaded.");
         }
@@ -144,6 +144,9 @@ impl<W: Write> View<W> {
                     self.line(&format!("    {what}: {}", names.join(", ")));
                 }
             }
+        }
+        if let Some(graves) = graves {
+            self.remark(graves);
         }
     }
 
