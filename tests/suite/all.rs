@@ -4,7 +4,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod activation;
-mod demo;
 mod extension_commands;
 mod first_party;
 mod flags;
