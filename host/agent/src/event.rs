@@ -11,6 +11,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::PathBuf;
 
+/// A path need not be UTF-8, and an event that cannot be written is lost.
+fn lossy<S: serde::Serializer>(path: &Option<PathBuf>, to: S) -> Result<S::Ok, S::Error> {
+    path.as_deref().map(std::path::Path::to_string_lossy).serialize(to)
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum Event {
@@ -81,6 +86,7 @@ pub enum Event {
     SessionReady {
         reason: StartReason,
         session_id: String,
+        #[serde(serialize_with = "lossy")]
         session_file: Option<PathBuf>,
     },
     /// A question of an extension; answer with `Op::Answer`.

@@ -118,7 +118,8 @@ pub(crate) fn notice(notice: &Notice<'_>) -> Arc<EventState> {
     }
 }
 
-fn path(p: &Path) -> String {
+/// As text that crosses: a path need not be UTF-8, and JSON has nothing else.
+pub(crate) fn path(p: &Path) -> String {
     p.to_string_lossy().into_owned()
 }
 

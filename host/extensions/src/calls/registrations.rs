@@ -2,6 +2,7 @@
 //! effective on the next lookup (events.md I.6).
 
 use super::{Asker, Failure, NOTHING, Outcome, body, json, unsupported};
+use crate::convert;
 use crate::registry::{CommandEntry, FlagEntry, FlagKind, HandlerEntry, Phase, ToolEntry};
 use atomic_agent::tool::{ExecutionMode, ToolSource, ToolSpec};
 use serde::Deserialize;
@@ -133,7 +134,7 @@ pub(super) fn call(a: &Asker, op: &str, bytes: &[u8]) -> Outcome {
                 .host
                 .command_list()
                 .into_iter()
-                .map(|c| json!({"name": c.name, "description": c.description, "source": "extension", "sourceInfo": {"path": c.path, "source": c.extension}}))
+                .map(|c| json!({"name": c.name, "description": c.description, "source": "extension", "sourceInfo": {"path": convert::path(&c.path), "source": c.extension}}))
                 .collect();
             return json(&all);
         }
@@ -146,7 +147,7 @@ pub(super) fn call(a: &Asker, op: &str, bytes: &[u8]) -> Outcome {
 fn described(t: &ToolSpec) -> Value {
     let source = match &t.source {
         ToolSource::Builtin => json!({"source": "builtin"}),
-        ToolSource::Extension { id, path } => json!({"source": id, "path": path}),
+        ToolSource::Extension { id, path } => json!({"source": id, "path": convert::path(path)}),
     };
     json!({
         "name": t.name, "description": t.description, "parameters": t.parameters,
