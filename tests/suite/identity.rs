@@ -146,8 +146,11 @@ async fn scopes_load_before_names_and_a_project_without_trust_is_not_opened() {
         let live = setup.start().await;
         let names: Vec<String> = live.extensions.list().into_iter().map(|e| e.name).collect();
         assert_eq!(names, expected);
-        let told =
-            live.report.notes.iter().any(|n| n.contains("a-project") || n.contains(&file_name("a-project")));
+        let told = live
+            .report
+            .notes
+            .iter()
+            .any(|n| n.contains("not trusted") && n.contains(&file_name("a-project")));
         assert_eq!(told, !trusted, "{:?}", live.report.notes);
         live.close().await;
     }

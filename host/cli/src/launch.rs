@@ -106,8 +106,9 @@ pub async fn launch(
             context_files,
         },
     });
-    extensions.bind(engine.handle().clone());
+    // Before the extensions are bound: what they had to say until now comes with that.
     let events = engine.handle().subscribe();
+    extensions.bind(engine.handle().clone());
     let handle = engine.run().map_err(|e| Card::told("cli::no_thread", &e.to_string()))?;
     Ok(Launched { handle, events, extensions, warnings, messages })
 }
@@ -132,6 +133,8 @@ fn extensions_config(
     }
     config.crash_line = face.crash_line;
     config.removed_env = models.credential_variables().to_vec();
+    let own = atomic_tools::builtin_tools(ToolsConfig::default());
+    config.builtin_tools = own.iter().map(|t| t.spec().name.clone()).collect();
     config
 }
 

@@ -112,7 +112,7 @@ impl Extensions {
         for s in &slots {
             let _ = s.generation.commit();
         }
-        self.publish();
+        report.notes.extend(self.publish());
         report.loaded = self.list();
         report
     }

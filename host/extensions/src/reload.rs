@@ -242,7 +242,7 @@ impl Extensions {
             // Fenced meanwhile: the host is closing.
             let _ = generation.commit();
         }
-        self.publish();
+        report.notes.extend(self.publish());
 
         let event = convert::session_start(reason, previous);
         if let Some(subs) = self.subs(SESSION_START) {

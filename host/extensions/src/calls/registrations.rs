@@ -3,6 +3,7 @@
 
 use super::{Asker, Failure, NOTHING, Outcome, body, json, unsupported};
 use crate::convert;
+use crate::dispatch::event_index;
 use crate::registry::{CommandEntry, FlagEntry, FlagKind, HandlerEntry, Phase, ToolEntry};
 use atomic_agent::tool::{ExecutionMode, ToolSource, ToolSpec};
 use serde::Deserialize;
@@ -67,9 +68,11 @@ struct Named {
 
 pub(super) fn call(a: &Asker, op: &str, bytes: &[u8]) -> Outcome {
     let registered = a.host.registered(&a.generation).ok_or_else(Failure::stale)?;
+    let mut heard = None;
     match op {
         "handlers.add" => {
             let h: AddHandler = body(op, bytes)?;
+            heard = event_index(&h.event);
             registered.add_handler(HandlerEntry {
                 event: h.event,
                 handler: h.handler,
@@ -117,7 +120,6 @@ pub(super) fn call(a: &Asker, op: &str, bytes: &[u8]) -> Outcome {
                 kind: f.kind,
                 default: f.default,
             });
-            return Ok(NOTHING);
         }
         "flags.get" => {
             let n: Named = body(op, bytes)?;
@@ -140,7 +142,7 @@ pub(super) fn call(a: &Asker, op: &str, bytes: &[u8]) -> Outcome {
         }
         _ => return Err(unsupported(op)),
     }
-    a.host.registrations_changed(&a.generation);
+    a.host.registrations_changed(&a.generation, heard);
     Ok(NOTHING)
 }
 
