@@ -2,7 +2,7 @@
 //! code out. The host has no mode of its own for runners and servers.
 
 use crate::{
-    breadcrumb::kind,
+    breadcrumb::{self, kind},
     convert,
     dispatch::{Asked, ask_entry},
     host::Extensions,
@@ -48,6 +48,8 @@ impl Extensions {
         if !slot.live.has_main() {
             return Err(ProgramError::None { id: id.to_owned() });
         }
+        // A program of its own may end the process in its own way.
+        breadcrumb::leave_in_order();
         let event = json!({"type": "main", "args": args, "cwd": convert::path(&self.config().cwd)});
         let state = EventState::ready(serde_json::to_vec(&event).unwrap_or_default());
         let failed = |message: String| ProgramError::Failed { id: id.to_owned(), message };
