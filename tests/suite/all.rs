@@ -14,6 +14,7 @@ mod instances;
 mod isolation;
 mod members;
 mod model_server;
+mod overruns;
 mod panics;
 mod peer;
 mod program;

@@ -15,7 +15,7 @@ use std::{
     path::PathBuf,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
 };
 
@@ -108,13 +108,26 @@ pub(crate) struct Registered {
     pub(crate) name: String,
     pub(crate) path: PathBuf,
     entries: Mutex<Entries>,
-    /// A handler overran: no high-rate events until it answers again (decisions.md).
-    pub(crate) suspended: AtomicBool,
+    /// Handlers that overran and have not answered yet.
+    late: AtomicU64,
+}
+
+/// One handler over its time, until it answers.
+pub(crate) struct Late(Arc<Registered>);
+
+impl Drop for Late {
+    fn drop(&mut self) {
+        self.0.late.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Registered {
     pub(crate) fn new(name: String, path: PathBuf) -> Arc<Self> {
-        Arc::new(Registered { name, path, entries: Mutex::default(), suspended: AtomicBool::new(false) })
+        Arc::new(Registered { name, path, entries: Mutex::default(), late: AtomicU64::new(0) })
+    }
+    pub(crate) fn overran(self: &Arc<Self>) -> Late {
+        self.late.fetch_add(1, Ordering::Relaxed);
+        Late(self.clone())
     }
     fn entries(&self) -> MutexGuard<'_, Entries> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
@@ -306,7 +319,9 @@ fn suffixed(commands: Vec<(CommandEntry, &Source)>, conflicts: &mut Conflicts) -
 }
 
 impl Sub {
+    /// A handler of its instance overran and has not answered yet: the instance is not asked
+    /// again until it does, but for the events that nobody waits for long.
     pub(crate) fn suspended(&self) -> bool {
-        self.registered.suspended.load(Ordering::Relaxed)
+        self.registered.late.load(Ordering::Relaxed) > 0
     }
 }
