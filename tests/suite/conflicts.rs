@@ -74,3 +74,29 @@ async fn thousands_of_registrations_load_and_work_early_or_late() {
         live.close().await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flag_that_no_command_line_can_say_fails_the_activation_that_registers_it() {
+    for name in ["", "-x", "x=y", "\u{1b}x"] {
+        let home = Home::new();
+        misbehaving(&home, "a", &format!("flag:{name}"));
+        let live = Setup::new(&home).start().await;
+        let refused: Vec<String> = live.report.refused.iter().map(ToString::to_string).collect();
+        assert_eq!(refused.len(), 1, "{name:?}: {refused:?}");
+        assert_eq!(live.report.refused[0].code(), "extension::init_failed");
+        assert!(refused[0].contains(&format!("flag name {name:?}")), "{}", refused[0]);
+        live.close().await;
+    }
+}
+
+#[test]
+fn a_flag_of_the_program_cannot_be_taken_and_whoever_tries_is_named() {
+    let home = Home::new();
+    misbehaving(&home, "taker", "flag:session-dir");
+    let done = home.atomic(["-p", "hi", "--offline", "--session-dir", "kept"]).run().ok();
+    assert!(done.stdout.contains("hi"), "the rest of it works: {}", done.stdout);
+    let told: Vec<&str> = done.stderr.lines().filter(|l| l.contains("flag --session-dir")).collect();
+    assert_eq!(told.len(), 1, "{}", done.stderr);
+    assert!(told[0].contains(&file_name("taker")), "{}", told[0]);
+    assert!(home.cwd().join("kept").is_dir(), "and the flag is the program's");
+}

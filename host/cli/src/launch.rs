@@ -133,6 +133,9 @@ fn extensions_config(
     }
     config.crash_line = face.crash_line;
     config.removed_env = models.credential_variables().to_vec();
+    let flags = <crate::args::Args as clap::CommandFactory>::command();
+    config.reserved_flags = flags.get_arguments().filter_map(|a| a.get_long().map(str::to_owned)).collect();
+    config.reserved_flags.extend(["help", "version"].map(str::to_owned));
     let own = atomic_tools::builtin_tools(ToolsConfig::default());
     config.builtin_tools = own.iter().map(|t| t.spec().name.clone()).collect();
     config

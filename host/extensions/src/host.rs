@@ -60,6 +60,8 @@ pub struct ExtensionsConfig {
     pub removed_env: Vec<String>,
     /// The program's own tools: an extension may replace one, which is told.
     pub builtin_tools: Vec<String>,
+    /// The program's own flags, without dashes: no extension's flag would ever be given.
+    pub reserved_flags: Vec<String>,
 }
 
 impl ExtensionsConfig {
@@ -83,6 +85,7 @@ impl ExtensionsConfig {
             breadcrumbs: None,
             removed_env: Vec::new(),
             builtin_tools: Vec::new(),
+            reserved_flags: Vec::new(),
         }
     }
 }

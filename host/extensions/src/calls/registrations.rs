@@ -99,7 +99,9 @@ pub(super) fn call(a: &Asker, op: &str, bytes: &[u8]) -> Outcome {
         }
         "commands.register" => {
             let c: RegisterCommand = body(op, bytes)?;
-            if c.name.is_empty() || c.name.contains(|ch: char| ch.is_whitespace() || ch == '/') {
+            if c.name.is_empty()
+                || c.name.contains(|ch: char| ch.is_whitespace() || ch.is_control() || ch == '/')
+            {
                 return Err(Failure::new(
                     "bad_request",
                     format!("command name {:?}: one word without a slash", c.name),
@@ -114,6 +116,13 @@ pub(super) fn call(a: &Asker, op: &str, bytes: &[u8]) -> Outcome {
         }
         "flags.register" => {
             let f: RegisterFlag = body(op, bytes)?;
+            check_flag(&f.name)?;
+            if a.host.config().reserved_flags.contains(&f.name) {
+                // Told, not failed: another version of the program may have it free.
+                let error = format!("flag --{} is the program's own and was not registered", f.name);
+                a.host.diagnose(a.generation.owner(), "registration", &error);
+                return Ok(NOTHING);
+            }
             registered.add_flag(FlagEntry {
                 name: f.name,
                 description: f.description,
@@ -155,6 +164,20 @@ fn described(t: &ToolSpec) -> Value {
         "name": t.name, "description": t.description, "parameters": t.parameters,
         "promptGuidelines": t.prompt_guidelines, "sourceInfo": source,
     })
+}
+
+/// What a command line can say: `--name` or `--name=value`.
+fn check_flag(name: &str) -> Result<(), Failure> {
+    let bad = |c: char| c.is_whitespace() || c.is_control() || c == '=';
+    if name.is_empty() || name.starts_with('-') || name.contains(bad) {
+        return Err(Failure::new(
+            "bad_request",
+            format!(
+                "flag name {name:?}: one word without '=', spaces or control characters, and without its dashes"
+            ),
+        ));
+    }
+    Ok(())
 }
 
 fn check_tool(spec: &ToolSpec) -> Result<(), Failure> {
