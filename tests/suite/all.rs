@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod activation;
+mod answers;
 mod conflicts;
 mod extension_commands;
 mod first_party;
