@@ -32,6 +32,19 @@ async fn an_answer_with_content_of_an_unknown_type_changes_nothing_and_is_named(
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn the_error_of_a_command_names_the_extension_it_is_of() {
+    let home = Home::new();
+    misbehaving(&home, "a-shell", "shell");
+    let live = Setup::new(&home).start().await;
+    live.say("/static-client no-port").await.unwrap();
+    let faults = live.faults();
+    assert_eq!(faults.len(), 1, "{faults:?}");
+    assert_eq!(faults[0].0, "command");
+    assert!(faults[0].1.starts_with("a-shell: "), "{faults:?}");
+    live.close().await;
+}
+
 /// `exec` is over when the command is; what it left in the background may keep the pipes.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_that_leaves_a_child_behind_is_over_when_it_has_ended_itself() {
