@@ -38,6 +38,8 @@ impl Setup {
         let mut config = ExtensionsConfig::new(home.atomic_home(), home.cwd());
         // A handler that hangs on purpose is given up soon; nothing healthy comes near it.
         config.init_timeout = Duration::from_secs(20);
+        let own = atomic_tools::builtin_tools(ToolsConfig::default());
+        config.builtin_tools = own.iter().map(|t| t.spec().name.clone()).collect();
         Setup { turns: json!([]), has_ui: false, config }
     }
     /// What the model says, turn by turn.

@@ -4,8 +4,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod activation;
+mod answers;
+mod conflicts;
 mod crash_matrix;
-mod demo;
 mod extension_commands;
 mod first_party;
 mod flags;
@@ -15,6 +16,7 @@ mod instances;
 mod isolation;
 mod members;
 mod model_server;
+mod overruns;
 mod panics;
 mod peer;
 mod program;

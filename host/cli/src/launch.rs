@@ -128,8 +128,9 @@ pub async fn launch(
         },
     };
     let engine = Engine::prepare_for(config, origin.reason);
-    extensions.bind(engine.handle().clone());
+    // Before the extensions are bound: what they had to say until now comes with that.
     let events = engine.handle().subscribe();
+    extensions.bind(engine.handle().clone());
     if let Some(names) = origin.active_tools {
         // Taken in before the first hook: the session starts with what was on.
         engine.handle().send(Op::SetActiveTools { names });
@@ -160,6 +161,11 @@ fn extensions_config(
     config.breadcrumbs.clone_from(&face.page);
     config.skip.clone_from(&face.skip);
     config.removed_env = models.credential_variables().to_vec();
+    let flags = <crate::args::Args as clap::CommandFactory>::command();
+    config.reserved_flags = flags.get_arguments().filter_map(|a| a.get_long().map(str::to_owned)).collect();
+    config.reserved_flags.extend(["help", "version"].map(str::to_owned));
+    let own = atomic_tools::builtin_tools(ToolsConfig::default());
+    config.builtin_tools = own.iter().map(|t| t.spec().name.clone()).collect();
     config
 }
 

@@ -23,7 +23,9 @@ use paths::Paths;
 use std::{process::ExitCode, time::Duration};
 
 fn main() -> ExitCode {
-    match run() {
+    let ended = run();
+    atomic_extensions::breadcrumb::leave_in_order();
+    match ended {
         Ok(code) => ExitCode::from(code),
         Err(card) => {
             eprint!("{card}");

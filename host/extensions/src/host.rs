@@ -64,6 +64,10 @@ pub struct ExtensionsConfig {
     pub budget: Budget,
     /// Variables that children of `exec` do not inherit.
     pub removed_env: Vec<String>,
+    /// The program's own tools: an extension may replace one, which is told.
+    pub builtin_tools: Vec<String>,
+    /// The program's own flags, without dashes: no extension's flag would ever be given.
+    pub reserved_flags: Vec<String>,
 }
 
 impl ExtensionsConfig {
@@ -88,6 +92,8 @@ impl ExtensionsConfig {
             breadcrumbs: None,
             budget: Budget::default(),
             removed_env: Vec::new(),
+            builtin_tools: Vec::new(),
+            reserved_flags: Vec::new(),
         }
     }
 }
@@ -155,6 +161,12 @@ pub struct Extensions {
     /// Whose file an owner is, also after it was retired.
     paths: Mutex<HashMap<u64, PathBuf>>,
     published: RwLock<Arc<Published>>,
+    /// Counts registrations of live generations; publishing waits for the next look.
+    changes: AtomicU64,
+    /// As `changes` was when the current snapshot was begun.
+    settled: AtomicU64,
+    /// One publisher at a time.
+    settling: Mutex<()>,
     /// Which events have a handler, bit by index.
     bits: AtomicU64,
     engine: OnceLock<EngineHandle>,
@@ -196,6 +208,9 @@ impl Extensions {
             registered: Mutex::default(),
             paths: Mutex::default(),
             published: RwLock::default(),
+            changes: AtomicU64::new(0),
+            settled: AtomicU64::new(0),
+            settling: Mutex::default(),
             bits: AtomicU64::new(0),
             engine: OnceLock::new(),
             untold: Mutex::default(),
@@ -288,15 +303,35 @@ impl Extensions {
         lock(&self.paths).get(&owner).cloned().unwrap_or_default()
     }
 
-    /// Published at once when the generation is live, else with its commit.
-    pub(crate) fn registrations_changed(&self, generation: &Generation) {
-        if generation.live() {
-            self.publish();
+    /// With the commit while staged; of a live generation with the next look, so that a thousand
+    /// in a row are one snapshot. `event`: who hears it has to be looked up from now on.
+    pub(crate) fn registrations_changed(&self, generation: &Generation, event: Option<usize>) {
+        if !generation.live() {
+            return;
+        }
+        // A publisher that has not seen it yet must not take its bit away again.
+        let _no_publisher = event.map(|_| lock(&self.settling));
+        self.changes.fetch_add(1, Ordering::Release);
+        if let Some(event) = event {
+            self.bits.fetch_or(1 << event, Ordering::Release);
         }
     }
 
-    /// One new snapshot of everything that is live, in load order.
-    pub(crate) fn publish(&self) {
+    /// Takes in what live generations registered since the last snapshot.
+    #[inline]
+    fn settle(&self) {
+        if self.changes.load(Ordering::Acquire) != self.settled.load(Ordering::Acquire) {
+            for conflict in self.publish() {
+                self.tell(Event::Notify { message: conflict, level: "warning".into(), extension: None });
+            }
+        }
+    }
+
+    /// One new snapshot of everything that is live, in load order. Answers the conflicts that
+    /// nobody was told of yet.
+    pub(crate) fn publish(&self) -> Vec<String> {
+        let _one = lock(&self.settling);
+        let changes = self.changes.load(Ordering::Acquire);
         let sources: Vec<Source> = self
             .slots()
             .iter()
@@ -307,14 +342,11 @@ impl Extensions {
                 registered: s.registered.clone(),
             })
             .collect();
-        let published = Arc::new(Published::settle(&sources));
+        let published = Arc::new(Published::settle(&sources, &self.config.builtin_tools));
         let fresh: Vec<String> = {
             let mut told = lock(&self.told_conflicts);
             published.conflicts.iter().filter(|c| told.insert((*c).clone())).cloned().collect()
         };
-        for conflict in fresh {
-            self.tell(Event::Notify { message: conflict, level: "warning".into(), extension: None });
-        }
         // The bits last: whoever sees a new bit finds its handlers.
         let bits = published.bits();
         let old = std::mem::replace(
@@ -322,10 +354,13 @@ impl Extensions {
             published,
         );
         self.bits.store(bits, Ordering::Release);
+        self.settled.store(changes, Ordering::Release);
         drop(old);
+        fresh
     }
 
     pub(crate) fn published(&self) -> Arc<Published> {
+        self.settle();
         self.published.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -340,6 +375,7 @@ impl Extensions {
         if !self.wants(event) {
             return None;
         }
+        self.settle();
         self.published.read().unwrap_or_else(PoisonError::into_inner).subs(event)
     }
 
@@ -363,17 +399,21 @@ impl Extensions {
     /// default wins (events.md I.5).
     pub fn flags(&self) -> Vec<FlagInfo> {
         let mut flags: Vec<FlagInfo> = Vec::new();
+        let mut known: HashMap<String, usize> = HashMap::new();
         for s in self.slots().iter() {
             for f in s.registered.flags() {
-                match flags.iter_mut().find(|x| x.name == f.name) {
+                match known.get(&f.name).and_then(|i| flags.get_mut(*i)) {
                     Some(first) => first.default = first.default.take().or(f.default),
-                    None => flags.push(FlagInfo {
-                        name: f.name,
-                        description: f.description,
-                        kind: f.kind,
-                        default: f.default,
-                        extension: s.name.clone(),
-                    }),
+                    None => {
+                        known.insert(f.name.clone(), flags.len());
+                        flags.push(FlagInfo {
+                            name: f.name,
+                            description: f.description,
+                            kind: f.kind,
+                            default: f.default,
+                            extension: s.name.clone(),
+                        });
+                    }
                 }
             }
         }
@@ -386,11 +426,10 @@ impl Extensions {
 
     /// Only flags that the same extension registered are readable to it.
     pub(crate) fn flag(&self, registered: &Registered, name: &str) -> Option<Value> {
-        let own = registered.flags().into_iter().find(|f| f.name == name)?;
+        let own = registered.flag(name)?;
         let given = lock(&self.flag_values).get(name).cloned();
-        given
-            .or_else(|| self.flags().into_iter().find(|f| f.name == name).and_then(|f| f.default))
-            .or(own.default)
+        let first = || self.slots().iter().find_map(|s| s.registered.flag(name)?.default);
+        given.or_else(first).or(own.default)
     }
 
     // ---- the end
@@ -402,7 +441,7 @@ impl Extensions {
         for s in &gone {
             s.generation.fence(None);
         }
-        self.publish();
+        let _ = self.publish();
         let quick = RetirePlan {
             drain: Duration::from_millis(300),
             cancel_grace: Duration::from_millis(200),
@@ -457,6 +496,9 @@ fn watch_for_crashes(config: &ExtensionsConfig) {
         if let Err(e) = breadcrumb::catch_fatal_signals(then) {
             tracing::warn!("fatal signals are not caught: {e}");
         }
+        if config.crash_line {
+            breadcrumb::watch_for_exit();
+        }
     });
 }
 
@@ -476,5 +518,37 @@ impl Slot {
             commands,
             events,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_thousand_registrations_of_a_live_generation_are_one_snapshot_at_the_next_look() {
+        let dir = tempfile::tempdir().unwrap();
+        let config =
+            ExtensionsConfig { no_extensions: true, ..ExtensionsConfig::new(dir.path(), dir.path()) };
+        let (host, _) = Extensions::load(config).await;
+        let generation = Generation::new(1, "a", host.graveyard.clone());
+        let now = || Arc::as_ptr(&*host.published.read().unwrap());
+        let before = now();
+
+        for _ in 0..1000 {
+            host.registrations_changed(&generation, Some(0));
+        }
+        assert!(!host.wants(0), "what is staged is nobody's business");
+        generation.commit().unwrap();
+        for _ in 0..1000 {
+            host.registrations_changed(&generation, Some(0));
+        }
+        assert_eq!(now(), before, "nobody looked yet");
+        assert!(host.wants(0), "but whoever dispatches will");
+
+        let looked = Arc::as_ptr(&host.published());
+        assert_ne!(looked, before);
+        assert_eq!(Arc::as_ptr(&host.published()), looked, "a second look settles nothing");
+        generation.discard();
     }
 }

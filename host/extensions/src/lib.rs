@@ -7,6 +7,7 @@
 pub mod breadcrumb;
 mod calls;
 mod commands;
+mod conflicts;
 mod convert;
 pub mod copies;
 mod diagnostics;

@@ -114,6 +114,7 @@ pub(crate) async fn watch(host: Weak<Extensions>) {
                 "atomic: extension {} {error} (event {event}); given up",
                 path.display().to_string().escape_debug()
             );
+            crate::breadcrumb::leave_in_order();
             std::process::exit(EXIT);
         }
     }
