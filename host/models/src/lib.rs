@@ -11,6 +11,8 @@ mod draft;
 mod environment;
 mod excerpt;
 mod exchange;
+mod fault;
+mod framing;
 mod openai_completions;
 pub mod resolve;
 pub mod scripted;

@@ -9,7 +9,7 @@ use crate::{
 use atomic_agent::{
     event::Event,
     hooks::{CommandInfo, ExtensionChange, ReplaceReport, ReplacedExtension},
-    message::{AssistantEvent, Content, Message},
+    message::{AssistantEvent, Content, Message, StopReason},
     model::ModelInfo,
     tool::ToolOutput,
 };
@@ -224,7 +224,9 @@ impl<W: Write> View<W> {
                 if text != self.streamed && !text.is_empty() {
                     self.line(&text);
                 }
-                if m.failed() {
+                if m.stop_reason == Some(StopReason::Error) {
+                    self.card(&Card::of_answer(m));
+                } else if m.failed() {
                     self.line(&format!("✗ {}", m.error_message.as_deref().unwrap_or("aborted")));
                 } else if !self.at_start {
                     self.put("\n");
