@@ -3,6 +3,7 @@
 
 use crate::sanitize;
 use atomic_agent::message::{AssistantMessage, ERROR_CODE, ERROR_HELP};
+use atomic_models::config::ConfigError;
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
 use std::{fmt, path::PathBuf};
 
@@ -93,6 +94,17 @@ impl From<&atomic_extensions::Refusal> for Card {
             _ => "an extension is not loaded".to_owned(),
         };
         Card::new(refusal.code(), what).file(&refusal.file).why(refusal.why.sentence()).help(refusal.help())
+    }
+}
+
+impl From<&ConfigError> for Card {
+    fn from(problem: &ConfigError) -> Self {
+        let what = match problem {
+            ConfigError::Unread { .. } => "a key of models.json is not known",
+            ConfigError::Provider { .. } => "a part of models.json is not used",
+            ConfigError::Unreadable { .. } | ConfigError::Syntax { .. } => "models.json is not used",
+        };
+        Card::new(problem.code(), what).file(problem.place()).why(problem.reason()).help(problem.help())
     }
 }
 

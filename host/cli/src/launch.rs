@@ -51,8 +51,7 @@ pub async fn launch(
     face: Face,
 ) -> Result<Launched, Card> {
     let models = models(paths, args)?;
-    let mut warnings: Vec<Card> =
-        models.problems().iter().map(|p| Card::told(p.code(), &p.to_string())).collect();
+    let mut warnings: Vec<Card> = models.problems().iter().map(Card::from).collect();
 
     let trust = trust::decide(args.approve, args.no_approve, &paths.cwd, &paths.home);
     let cli = libraries(&args.extensions)?;

@@ -12,6 +12,7 @@ mod environment;
 mod excerpt;
 mod exchange;
 mod fault;
+mod file;
 mod framing;
 mod openai_completions;
 pub mod resolve;
