@@ -17,6 +17,7 @@ mod model_server;
 mod panics;
 mod peer;
 mod program;
+mod prompt;
 mod refusals;
 mod small_server;
 mod tidy;

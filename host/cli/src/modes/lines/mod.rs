@@ -41,10 +41,12 @@ struct Prompt<'a> {
     waiting: usize,
     /// A command of the user runs.
     bash: bool,
-    /// Messages of the command line that wait for their turn.
+    /// Messages that wait for their turn: of the command line, or typed while a run ends.
     first: VecDeque<String>,
     ready: bool,
     interrupted: bool,
+    /// A run is ending: what is typed meanwhile belongs to the next one.
+    aborting: bool,
     /// Nobody types any more. Over a pipe that ends the program once it is idle.
     deaf: bool,
     typed: bool,
@@ -73,6 +75,7 @@ pub async fn run(mut launched: Launched, stdio: &mut Stdio) -> Result<u8, Card> 
         first: launched.messages.iter().cloned().collect(),
         ready: false,
         interrupted: false,
+        aborting: false,
         deaf: false,
         typed,
         launched: &launched,
@@ -83,6 +86,7 @@ pub async fn run(mut launched: Launched, stdio: &mut Stdio) -> Result<u8, Card> 
         prompt.say_first();
         // In this order: what was told before the run settled is in the channel by now.
         let idle = prompt.idle() && events.is_empty();
+        prompt.aborting &= !idle;
         if idle && prompt.deaf {
             break false;
         }
@@ -188,6 +192,9 @@ impl Prompt<'_> {
         if answer.as_ref().is_ok_and(|a| a["disposition"] == "handled") {
             self.ask(Op::WaitForIdle);
         }
+        if let Ok(queue) = &answer {
+            self.view.taken_back(queue);
+        }
         if let Err(e) = answer {
             // `Op::UserBash` is the only one that is followed by an event of its own.
             self.bash = false;
@@ -202,16 +209,28 @@ impl Prompt<'_> {
             Some(Signal::Interrupt) => {}
         }
         if !self.launched.handle.view(|v| v.idle) || self.bash {
-            self.launched.handle.send(Op::Abort);
-            self.view.remark("aborting");
+            self.abort();
         } else if let Some(id) = self.dialogs.cancel() {
             self.launched.handle.answer(id, DialogAnswer::Cancelled);
+        } else if self.waiting > 0 {
+            // A command of an extension.
+            self.abort();
         } else if std::mem::replace(&mut self.interrupted, true) {
             return Next::Quit { from_signal: false };
         } else {
             self.view.remark("Ctrl+C again, or Ctrl+D, quits");
         }
         Next::Go
+    }
+
+    /// What was queued comes back: nothing is to be sent later that the user has given up.
+    fn abort(&mut self) {
+        self.view.remark("aborting");
+        self.aborting = true;
+        let held: Vec<String> = self.first.drain(..).collect();
+        self.view.taken_back(&serde_json::json!({"steering": held}));
+        self.ask(Op::Abort);
+        self.ask(Op::ClearQueue);
     }
 
     fn end_of_input(&mut self) -> Next {
@@ -251,6 +270,7 @@ impl Prompt<'_> {
                 self.ask(Op::UserBash { command, exclude_from_context: hidden });
             }
             Line::Unknown(card) => self.view.card(&card),
+            Line::Say(text) if self.aborting => self.first.push_back(text),
             Line::Say(text) => self.say(text),
         }
         Next::Go

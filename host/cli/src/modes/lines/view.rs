@@ -95,6 +95,23 @@ impl<W: Write> View<W> {
         self.typed.push(text.to_owned());
     }
 
+    /// The answer of `Op::ClearQueue`; of another op it says nothing.
+    pub fn taken_back(&mut self, queue: &Value) {
+        let texts = ["steering", "followUp"].into_iter().filter_map(|k| queue.get(k)?.as_array()).flatten();
+        let texts: Vec<&str> = texts.filter_map(Value::as_str).collect();
+        match texts.len() {
+            0 => return,
+            1 => self.line("· 1 queued message was taken back:"),
+            n => self.line(&format!("· {n} queued messages were taken back:")),
+        }
+        for text in texts {
+            self.typed.retain(|t| t != text);
+            for line in text.lines() {
+                self.line(&format!("    {line}"));
+            }
+        }
+    }
+
     pub fn close(&mut self) {
         if !self.at_start {
             self.put("\n");
