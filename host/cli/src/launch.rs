@@ -8,12 +8,14 @@ use crate::{
     extension::{self, build::Build},
     extension_flags::{self, Declared, Unsettled},
     paths::Paths,
+    tool_names,
     trust::{self, Trust},
 };
 use atomic_agent::{
     engine::{Engine, EngineConfig, PromptParts, ToolSelection},
     event::Event,
     handle::{EngineHandle, Mode},
+    hooks::Hooks,
     model::{Model, ModelInfo, Models, ThinkingLevel},
     session::{self, Session, SessionError},
 };
@@ -85,6 +87,10 @@ pub async fn launch(
         output_dir: paths.home.join("outputs"),
         ..ToolsConfig::default()
     });
+    let known: Vec<String> = tools.iter().map(|t| t.spec().name.clone()).collect();
+    let of_extensions = Hooks::tools(&*extensions).into_iter().map(|t| t.spec().name.clone());
+    let known: Vec<String> = known.into_iter().chain(of_extensions).collect();
+    warnings.extend(tool_names::check(args.tools.as_deref().unwrap_or_default(), &known)?);
     let (context_files, unread) = context_files::read(paths, trust);
     warnings.extend(unread);
     let engine = Engine::prepare(EngineConfig {

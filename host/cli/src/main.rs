@@ -9,10 +9,12 @@ mod extension;
 mod extension_flags;
 mod launch;
 mod modes;
+mod nearest;
 mod paths;
 mod sanitize;
 mod signals;
 mod stdio;
+mod tool_names;
 mod trust;
 
 use args::{Args, Command};
@@ -35,7 +37,11 @@ fn run() -> Result<u8, Card> {
     let mut given = std::env::args_os();
     let program = given.next().unwrap_or_else(|| "atomic".into());
     let definition = Args::command();
-    let (own, unsettled) = extension_flags::set_aside(&definition, args::spell_out(given));
+    let given = args::spell_out(given);
+    if let Some(card) = args::mistyped_command(&definition, &given) {
+        return Err(card);
+    }
+    let (own, unsettled) = extension_flags::set_aside(&definition, given);
     let matches = definition.get_matches_from(std::iter::once(program).chain(own));
     let args = Args::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
     match args.command {
@@ -44,7 +50,7 @@ fn run() -> Result<u8, Card> {
             clap_complete::generate(shell, &mut Args::command(), "atomic", &mut script);
             Ok(stdio::say(&String::from_utf8_lossy(&script)))
         }
-        Some(Command::Explain { code }) => explain::run(&code),
+        Some(Command::Explain { code }) => explain::run(code.as_deref()),
         Some(Command::Help(of)) => {
             args::help_of(of.command.iter().map(String::as_str)).map(|text| stdio::say(&text))
         }
