@@ -36,9 +36,9 @@ pub struct Args {
     /// This screen
     #[arg(short, long, global = true, action = ArgAction::HelpShort)]
     help: Option<bool>,
-    /// All options
-    #[arg(long, action = ArgAction::HelpLong)]
-    help_all: Option<bool>,
+    /// All options, also of extensions
+    #[arg(long)]
+    pub help_all: bool,
 }
 
 /// What a run of the agent takes.

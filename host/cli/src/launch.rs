@@ -117,7 +117,7 @@ pub async fn launch(
     Ok(Launched { handle, events, extensions, warnings, messages })
 }
 
-fn extensions_config(
+pub fn extensions_config(
     paths: &Paths,
     args: &RunArgs,
     face: Face,

@@ -7,6 +7,7 @@ mod demo;
 mod explain;
 mod extension;
 mod extension_flags;
+mod help_all;
 mod launch;
 mod modes;
 mod nearest;
@@ -44,6 +45,10 @@ fn run() -> Result<u8, Card> {
     let (own, unsettled) = extension_flags::set_aside(&definition, given);
     let matches = definition.get_matches_from(std::iter::once(program).chain(own));
     let args = Args::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
+    if args.help_all {
+        let paths = Paths::from_environment()?;
+        return on_runtime(help_all::run(&paths, &args.run));
+    }
     match args.command {
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();
