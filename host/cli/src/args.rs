@@ -232,10 +232,10 @@ pub enum ExtensionCommand {
         #[arg(last = true, value_name = "ARGS")]
         args: Vec<String>,
     },
-    /// Lay out the first-party extensions beside the executable
+    /// Lay out the first-party extensions in `extensions/` beside the executable
     Bundle {
-        /// A folder with their libraries; default: build them from the source tree
-        #[arg(value_name = "DIR")]
+        /// Where built libraries are taken from; default: build them from the source tree
+        #[arg(value_name = "FROM-DIR")]
         dir: Option<PathBuf>,
     },
     /// What a command takes

@@ -161,6 +161,10 @@ pub fn libraries(named: &[PathBuf]) -> Result<Vec<PathBuf>, Card> {
         })?;
         match extension::is_crate(&path) {
             true => {
+                eprintln!(
+                    "building {} (once, at start: after a change start again, or type `atomic extension install` for /reload)…",
+                    crate::sanitize::line(&path.display().to_string(), 200)
+                );
                 let built = Build { quiet: true, ..Build::default() }.run(&path)?;
                 found.extend(built.into_iter().map(|b| b.library.canonicalize().unwrap_or(b.library)));
             }

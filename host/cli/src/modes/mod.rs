@@ -9,7 +9,7 @@ use crate::{
     args::{ModeArg, RunArgs},
     card::Card,
     extension_flags::Unsettled,
-    launch::{Face, launch},
+    launch::{self, Face, launch},
     paths::Paths,
     stdio::{self, Elsewhere, Stdio},
 };
@@ -41,6 +41,8 @@ pub async fn shut_down(launched: &crate::launch::Launched) {
 pub async fn run(paths: &Paths, mut args: RunArgs, unsettled: Vec<Unsettled>) -> Result<u8, Card> {
     let terminal = stdio::stdin_is_terminal();
     let chosen = choose(&args, terminal);
+    // Before the screen is the program's alone: what does not compile says so where it is read.
+    args.extensions = launch::libraries(&args.extensions)?;
     let log = paths.log();
     // Only a screen is worth keeping stderr from: without one it is where errors are looked for.
     let screen = chosen == Chosen::Lines && stdio::stdout_is_terminal();

@@ -8,7 +8,10 @@
 mod dialog;
 mod input;
 mod reader;
+mod reload_lines;
+mod tool_lines;
 mod view;
+mod wrap;
 
 use super::end;
 use crate::{
@@ -80,7 +83,10 @@ pub async fn run(mut launched: Launched, stdio: &mut Stdio) -> Result<u8, Card> 
         typed,
         launched: &launched,
     };
+    prompt.view.already_told(&launched.warnings);
     prompt.view.greet(&launched.handle.view(|v| v.model.clone()), launched.extensions.list().len());
+    let (name, entries) = launched.handle.view(|v| (v.session_name.clone(), v.entries.clone()));
+    prompt.view.goes_on(name.as_deref(), &entries);
 
     let from_signal = loop {
         prompt.say_first();
@@ -169,6 +175,14 @@ impl Prompt<'_> {
                 if more {
                     self.show_dialog();
                 }
+            }
+            Event::ExtensionError { extension_path, error, .. }
+                if let Some(command) = extension_path.strip_prefix("command:") =>
+            {
+                let all = self.launched.extensions.commands();
+                let owner = all.iter().find(|c| c.name == command).map_or("extension", |c| &c.extension);
+                self.view.command_failed(owner, command, error);
+                return Next::Go;
             }
             Event::SessionReady { .. } => self.ready = true,
             Event::BashExecuted { .. } => self.bash = false,
