@@ -20,6 +20,7 @@ mod overruns;
 mod panics;
 mod peer;
 mod program;
+mod prompt;
 mod refusals;
 mod small_server;
 mod tidy;

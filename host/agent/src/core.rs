@@ -60,6 +60,8 @@ pub(crate) struct State {
     /// `agent_settled` is being told.
     pub settling: bool,
     pub bash: Option<CancellationToken>,
+    /// Of the extensions' commands that are running.
+    pub commands: CancellationToken,
     pub pending_bash: Vec<BashExecutionMessage>,
     /// Input that is on its way through the `input` hooks into the queue.
     pub admissions: VecDeque<Admission>,
@@ -82,6 +84,7 @@ impl State {
             closing: CancellationToken::new(),
             settling: false,
             bash: None,
+            commands: CancellationToken::new(),
             pending_bash: Vec::new(),
             admissions: VecDeque::new(),
             idle_waiters: Vec::new(),

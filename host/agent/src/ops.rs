@@ -42,6 +42,11 @@ impl Core {
     fn accept(self: &Arc<Self>, op: Op, reply: Reply) {
         match op {
             Op::Abort => self.abort(reply),
+            Op::AbortRun => {
+                cancel_runs(&self.state());
+                reply.ok(Value::Null);
+            }
+            Op::ClearQueue => self.clear_queue(reply),
             Op::Answer { id, answer } => {
                 self.handle.answer(id, answer);
                 reply.ok(Value::Null);
@@ -101,10 +106,26 @@ impl Core {
     /// A first abort ends what runs; a second the hooks that are told so.
     fn abort(&self, reply: Reply) {
         cancel_runs(&self.state());
-        if let Some(bash) = &self.state().bash {
+        let mut state = self.state();
+        if let Some(bash) = &state.bash {
             bash.cancel();
         }
+        std::mem::take(&mut state.commands).cancel();
+        drop(state);
         reply.ok(Value::Null);
+    }
+
+    fn clear_queue(&self, reply: Reply) {
+        let (steering, follow_up) = {
+            let mut state = self.state();
+            let texts = state.queue.texts();
+            state.queue.clear();
+            texts
+        };
+        if !(steering.is_empty() && follow_up.is_empty()) {
+            self.queue_changed();
+        }
+        reply.ok(json!({"steering": steering, "followUp": follow_up}));
     }
 
     fn before_replacement(&self, what: &str, now: bool) {
@@ -163,11 +184,17 @@ impl Core {
     }
 
     /// In a task of its own, also during a run: it may ask for what the session thread does.
-    /// Answered when it has ended.
+    /// Answered when it has ended, or was aborted.
     fn command(self: &Arc<Self>, name: String, args: String, reply: Reply) {
         let core = self.clone();
+        let cancel = self.state().commands.clone();
         tokio::spawn(async move {
-            let outcome = core.hooks.command(&name, &args).await;
+            let outcome = tokio::select! {
+                biased;
+                outcome = core.hooks.command(&name, &args) => outcome,
+                // Dropping the call is what tells the extension.
+                () = cancel.cancelled() => Some(Err("aborted".to_owned())),
+            };
             core.refresh_tools();
             match outcome {
                 Some(Ok(())) => reply.ok(json!({"disposition": "handled"})),

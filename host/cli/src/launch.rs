@@ -8,13 +8,14 @@ use crate::{
     extension::{self, build::Build},
     extension_flags::{self, Declared, Unsettled},
     paths::Paths,
+    tool_names,
     trust::{self, Trust},
 };
 use atomic_agent::{
     engine::{Engine, EngineConfig, PromptParts, ToolSelection},
     event::Event,
     handle::{EngineHandle, Mode},
-    hooks::StartReason,
+    hooks::{Hooks, StartReason},
     model::{Model, ModelInfo, Models, ThinkingLevel},
     op::Op,
     session::{self, Session, SessionError},
@@ -73,8 +74,7 @@ pub async fn launch(
     origin: Origin,
 ) -> Result<Launched, Card> {
     let models = models(paths, args)?;
-    let mut warnings: Vec<Card> =
-        models.problems().iter().map(|p| Card::told(p.code(), &p.to_string())).collect();
+    let mut warnings: Vec<Card> = models.problems().iter().map(Card::from).collect();
 
     let trust = trust::decide(args.approve, args.no_approve, &paths.cwd, &paths.home);
     let config = extensions_config(paths, args, &face, trust, args.extensions.clone(), &models);
@@ -107,6 +107,10 @@ pub async fn launch(
         output_dir: paths.home.join("outputs"),
         ..ToolsConfig::default()
     });
+    let known: Vec<String> = tools.iter().map(|t| t.spec().name.clone()).collect();
+    let of_extensions = Hooks::tools(&*extensions).into_iter().map(|t| t.spec().name.clone());
+    let known: Vec<String> = known.into_iter().chain(of_extensions).collect();
+    warnings.extend(tool_names::check(args.tools.as_deref().unwrap_or_default(), &known)?);
     let (context_files, unread) = context_files::read(paths, trust);
     warnings.extend(unread);
     let config = EngineConfig {
@@ -139,7 +143,7 @@ pub async fn launch(
     Ok(Launched { handle, events, extensions, warnings, messages })
 }
 
-fn extensions_config(
+pub fn extensions_config(
     paths: &Paths,
     args: &RunArgs,
     face: &Face,
@@ -191,6 +195,10 @@ pub fn libraries(named: &[PathBuf], quiet: bool) -> Result<Vec<PathBuf>, Card> {
         })?;
         match extension::is_crate(&path) {
             true => {
+                eprintln!(
+                    "building {} (once, at start: after a change start again, or type `atomic extension install` for /reload)…",
+                    crate::sanitize::line(&path.display().to_string(), 200)
+                );
                 let built = Build { quiet, ..Build::default() }.run(&path)?;
                 found.extend(built.into_iter().map(|b| b.library.canonicalize().unwrap_or(b.library)));
             }

@@ -7,13 +7,16 @@ mod demo;
 mod explain;
 mod extension;
 mod extension_flags;
+mod help_all;
 mod launch;
 mod modes;
+mod nearest;
 mod paths;
 mod sanitize;
 mod signals;
 mod stdio;
 mod supervise;
+mod tool_names;
 mod trust;
 
 use args::{Args, Command};
@@ -41,16 +44,24 @@ fn run() -> Result<u8, Card> {
     // Or the flags that clap adds itself would be taken for those of an extension.
     definition.build();
     let words: Vec<_> = given.collect();
-    let (own, unsettled) = extension_flags::set_aside(&definition, args::spell_out(words.iter().cloned()));
+    let given = args::spell_out(words.iter().cloned());
+    if let Some(card) = args::mistyped_command(&definition, &given) {
+        return Err(card);
+    }
+    let (own, unsettled) = extension_flags::set_aside(&definition, given);
     let matches = definition.get_matches_from(std::iter::once(program).chain(own));
     let args = Args::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
+    if args.help_all {
+        let paths = Paths::from_environment()?;
+        return on_runtime(help_all::run(&paths, &args.run));
+    }
     match args.command {
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Args::command(), "atomic", &mut script);
             Ok(stdio::say(&String::from_utf8_lossy(&script)))
         }
-        Some(Command::Explain { code }) => explain::run(&code),
+        Some(Command::Explain { code }) => explain::run(code.as_deref()),
         Some(Command::Help(of)) => {
             args::help_of(of.command.iter().map(String::as_str)).map(|text| stdio::say(&text))
         }

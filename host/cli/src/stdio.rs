@@ -50,6 +50,18 @@ pub fn stdout_is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
+/// Of the terminal that is typed at.
+#[cfg(unix)]
+pub fn columns() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdin()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|c| *c > 0)
+}
+
+#[cfg(windows)]
+pub fn columns() -> Option<usize> {
+    None
+}
+
 #[cfg(unix)]
 pub fn take(elsewhere: &Elsewhere<'_>) -> io::Result<Stdio> {
     use rustix::io::fcntl_dupfd_cloexec as dup;

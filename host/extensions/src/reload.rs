@@ -71,7 +71,11 @@ impl Extensions {
             let known = old.iter().any(|s| s.name == *name) || found.prepared.iter().any(|p| p.name == *name);
             if !known {
                 let have: Vec<&str> = old.iter().map(|s| s.name.as_str()).collect();
-                report.notes.push(format!("no extension is called {name:?}; loaded: {}", have.join(", ")));
+                let have = match have.is_empty() {
+                    true => "none is loaded".to_owned(),
+                    false => format!("loaded: {}", have.join(", ")),
+                };
+                report.notes.push(format!("no extension is called {name:?}; {have}"));
             }
         }
         let chosen = |name: &str| names.is_empty() || names.iter().any(|n| n == name);

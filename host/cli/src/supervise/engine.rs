@@ -4,7 +4,7 @@
 
 use super::{
     lines,
-    wire::{Catalogue, FromEngine, Hello, PROTOCOL, ToEngine},
+    wire::{Catalogue, FromEngine, Hello, PROTOCOL, Resumed, ToEngine},
 };
 use crate::{
     args::RunArgs,
@@ -15,7 +15,7 @@ use crate::{
     paths::Paths,
     stdio,
 };
-use atomic_agent::{digest::Digest, event::Event, hooks::Hooks, op::OpError};
+use atomic_agent::{digest::Digest, event::Event, hooks::Hooks, message::Message, op::OpError};
 use serde_json::Value;
 use std::{
     sync::{Arc, mpsc::Sender},
@@ -145,6 +145,7 @@ impl Serve {
             catalogue: self.catalogue.clone(),
             warnings: std::mem::take(&mut self.launched.warnings),
             messages: std::mem::take(&mut self.launched.messages),
+            resumed: resumed(&self.launched),
         };
         self.tell(&ready);
         let (answers, mut answered) = mpsc::unbounded_channel::<Answer>();
@@ -262,6 +263,20 @@ impl Serve {
             self.tired = Some(said);
         }
     }
+}
+
+fn resumed(launched: &Launched) -> Option<Resumed> {
+    let (name, entries) = launched.handle.view(|v| (v.session_name.clone(), v.entries.clone()));
+    let role = |e: &Value| e["message"]["role"].as_str().map(str::to_owned);
+    let messages =
+        entries.iter().filter(|e| role(e).is_some_and(|r| r == "user" || r == "assistant")).count();
+    let last = entries.iter().rev().find(|e| role(e).as_deref() == Some("user"));
+    let last = last.and_then(|e| serde_json::from_value::<Message>(e["message"].clone()).ok());
+    let last = match last {
+        Some(Message::User(m)) => Some(m.content.plain_text()),
+        _ => None,
+    };
+    (messages > 0).then_some(Resumed { name, messages, last })
 }
 
 fn catalogue(launched: &Launched) -> Catalogue {

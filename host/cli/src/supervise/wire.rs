@@ -80,6 +80,8 @@ pub enum FromEngine {
         warnings: Vec<Card>,
         /// What is left of the command line to say.
         messages: Vec<String>,
+        /// The session is not a new one.
+        resumed: Option<Resumed>,
     },
     View {
         view: Box<Digest>,
@@ -105,6 +107,17 @@ pub enum FromEngine {
     },
     /// In order, after everything else.
     Bye,
+}
+
+/// What a session that goes on is about.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Resumed {
+    pub name: Option<String>,
+    /// Of the user and of the model.
+    pub messages: usize,
+    /// What the user said last.
+    pub last: Option<String>,
 }
 
 /// What is loaded, for lists and for reading what the user types.

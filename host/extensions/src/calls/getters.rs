@@ -22,7 +22,7 @@ pub(super) fn call(a: &Asker, op: &str, bytes: &[u8]) -> Outcome {
         "ctx.get" => context(a, &body(op, bytes)?),
         "session.get" => session(a, &body(op, bytes)?),
         "ctx.abort" => {
-            a.host.engine(op)?.send(Op::Abort);
+            a.host.engine(op)?.send(Op::AbortRun);
             Ok(Vec::new())
         }
         "ctx.shutdown" => {

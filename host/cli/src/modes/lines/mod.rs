@@ -8,7 +8,10 @@
 mod dialog;
 mod input;
 mod reader;
+mod reload_lines;
+mod tool_lines;
 mod view;
+mod wrap;
 
 use super::end;
 use crate::{
@@ -45,7 +48,7 @@ struct Prompt<'a> {
     waiting: usize,
     /// A command of the user runs.
     bash: bool,
-    /// Messages of the command line that wait for their turn.
+    /// Messages that wait for their turn: of the command line, or typed while a run ends.
     first: VecDeque<String>,
     ready: bool,
     interrupted: bool,
@@ -57,7 +60,8 @@ struct Prompt<'a> {
     watch: mpsc::UnboundedSender<()>,
     watching: bool,
     settled: bool,
-    /// Since when the user waits for what was aborted.
+    /// Since when the user waits for what was aborted; what is typed meanwhile belongs to the
+    /// next run.
     aborting: Option<Instant>,
 }
 
@@ -193,9 +197,13 @@ impl Prompt<'_> {
 
     fn greet(&mut self, first: First) -> Next {
         let catalogue = self.desk.catalogue();
-        self.view.greet(&self.desk.handle.view(|v| v.model.clone()), catalogue.extensions.len());
         for card in &first.warnings {
             self.view.warning(card);
+        }
+        self.view.already_told(&first.warnings);
+        self.view.greet(&self.desk.handle.view(|v| v.model.clone()), catalogue.extensions.len());
+        if let Some(resumed) = &first.resumed {
+            self.view.goes_on(resumed);
         }
         self.first = first.messages.into();
         Next::Go
@@ -237,6 +245,14 @@ impl Prompt<'_> {
                     self.show_dialog();
                 }
             }
+            Event::ExtensionError { extension_path, error, .. }
+                if let Some(command) = extension_path.strip_prefix("command:") =>
+            {
+                let all = self.desk.catalogue().commands;
+                let owner = all.iter().find(|c| c.name == command).map_or("extension", |c| &c.extension);
+                self.view.command_failed(owner, command, error);
+                return Next::Go;
+            }
             Event::SessionReady { .. } => self.ready = true,
             Event::BashExecuted { .. } => self.bash = false,
             Event::EngineLost { .. } => {
@@ -258,6 +274,9 @@ impl Prompt<'_> {
 
     fn answer(&mut self, answer: Answer) -> Next {
         self.waiting = self.waiting.saturating_sub(1);
+        if let Ok(queue) = &answer {
+            self.view.taken_back(queue);
+        }
         if let Err(e) = answer {
             // `Op::UserBash` is the only one that is followed by an event of its own.
             self.bash = false;
@@ -274,10 +293,14 @@ impl Prompt<'_> {
             Some(Signal::Terminate | Signal::HangUp) | None => return Next::Quit { from_signal: true },
             Some(Signal::Interrupt) => {}
         }
-        if !self.ready || !self.desk.handle.view(|v| v.idle) || self.bash || self.waiting > 0 {
+        let busy = !self.ready || !self.desk.handle.view(|v| v.idle) || self.bash;
+        if busy {
             self.abort();
         } else if let Some(id) = self.dialogs.cancel() {
             self.desk.handle.send(Op::Answer { id, answer: DialogAnswer::Cancelled });
+        } else if self.waiting > 0 {
+            // A command of an extension.
+            self.abort();
         } else if std::mem::replace(&mut self.interrupted, true) {
             return Next::Quit { from_signal: false };
         } else {
@@ -292,8 +315,12 @@ impl Prompt<'_> {
         match self.aborting {
             None => {
                 self.aborting = Some(Instant::now());
-                self.desk.handle.send(Op::Abort);
                 self.view.remark("aborting");
+                // What was queued comes back: nothing is sent later that the user has given up.
+                let held: Vec<String> = self.first.drain(..).collect();
+                self.view.taken_back(&serde_json::json!({"steering": held}));
+                self.ask(Op::Abort);
+                self.ask(Op::ClearQueue);
             }
             Some(since) if since.elapsed() < ABORT => {
                 // What a second one means to the engine: the hooks of the end are cut short too.
@@ -351,6 +378,7 @@ impl Prompt<'_> {
                 self.ask(Op::UserBash { command, exclude_from_context: hidden });
             }
             Line::Unknown(card) => self.view.card(&card),
+            Line::Say(text) if self.aborting.is_some() => self.first.push_back(text),
             Line::Say(text) => self.say(text),
         }
         Next::Go

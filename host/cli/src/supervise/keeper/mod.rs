@@ -6,7 +6,7 @@ mod recover;
 use super::{
     child::Child,
     pages,
-    wire::{Catalogue, FromEngine, Hello, PROTOCOL, ToEngine},
+    wire::{Catalogue, FromEngine, Hello, PROTOCOL, Resumed, ToEngine},
 };
 use crate::{card::Card, paths::Paths};
 use atomic_agent::{
@@ -50,6 +50,7 @@ pub struct First {
     pub warnings: Vec<Card>,
     /// What is left of the command line to say.
     pub messages: Vec<String>,
+    pub resumed: Option<Resumed>,
 }
 
 /// What a front end works with.
@@ -278,10 +279,10 @@ impl Keeper {
         match frame {
             FromEngine::Hello { .. } => {}
             FromEngine::Refused { card } => return self.refused(card).await,
-            FromEngine::Ready { view, catalogue, warnings, messages } => {
+            FromEngine::Ready { view, catalogue, warnings, messages, resumed } => {
                 self.show(*view);
                 *self.catalogue.lock().unwrap_or_else(PoisonError::into_inner) = catalogue;
-                self.is_ready(warnings, messages);
+                self.is_ready(First { warnings, messages, resumed });
             }
             FromEngine::View { view } => self.show(*view),
             FromEngine::Catalogue { catalogue } => {
@@ -312,15 +313,15 @@ impl Keeper {
         self.desk.update_view(|v| *v = view.into_view());
     }
 
-    fn is_ready(&mut self, warnings: Vec<Card>, messages: Vec<String>) {
+    fn is_ready(&mut self, now: First) {
         self.ready = true;
         match self.first.take() {
-            Some(first) => drop(first.send(Ok(First { warnings, messages }))),
+            Some(first) => drop(first.send(Ok(now))),
             None => {
                 let planned = std::mem::replace(&mut self.leaving, Leaving::No) == Leaving::Asked;
                 let without = self.skip.iter().cloned().collect();
                 self.desk.emit(Event::EngineRestarted { without, planned });
-                for card in warnings {
+                for card in now.warnings {
                     self.notify("warning", card.to_string().trim_end());
                 }
             }
