@@ -23,5 +23,6 @@ mod program;
 mod prompt;
 mod refusals;
 mod small_server;
+mod supervisor;
 mod tidy;
 mod versions;
