@@ -24,7 +24,7 @@ pub async fn run(paths: &Paths, args: &RunArgs) -> Result<u8, Card> {
     let mut stdio = stdio::take(&Elsewhere::Stderr)
         .map_err(|e| Card::new("cli::stdio", "stdout cannot be kept for the program").why(e.to_string()))?;
     let face = Face { mode: Mode::Print, has_ui: false, crash_line: true };
-    let cli = launch::libraries(&args.extensions)?;
+    let cli = launch::libraries(&args.extensions, true)?;
     let models = ModelSet::load(Sources::default());
     let mut config = launch::extensions_config(paths, args, face, Trust::No, cli, &models);
     config.init_timeout = INIT;

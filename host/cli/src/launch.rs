@@ -46,6 +46,7 @@ pub struct Launched {
     pub messages: Vec<String>,
 }
 
+/// The extensions of `args` are libraries by now: see [`libraries`].
 pub async fn launch(
     paths: &Paths,
     args: &RunArgs,
@@ -56,8 +57,7 @@ pub async fn launch(
     let mut warnings: Vec<Card> = models.problems().iter().map(Card::from).collect();
 
     let trust = trust::decide(args.approve, args.no_approve, &paths.cwd, &paths.home);
-    let cli = libraries(&args.extensions)?;
-    let config = extensions_config(paths, args, face, trust, cli, &models);
+    let config = extensions_config(paths, args, face, trust, args.extensions.clone(), &models);
     let (extensions, report) = Extensions::load(config).await;
     for refusal in &report.refused {
         let card = Card::from(refusal);
@@ -149,8 +149,9 @@ pub fn without_session(paths: &Paths, library: PathBuf) -> ExtensionsConfig {
     extensions_config(paths, &args, face, trust, vec![library], &models)
 }
 
-/// What `-e` names; a crate is built first.
-pub fn libraries(named: &[PathBuf]) -> Result<Vec<PathBuf>, Card> {
+/// What `-e` names; a crate is built first, with cargo's own messages on stderr. `quiet`: its
+/// progress is not shown.
+pub fn libraries(named: &[PathBuf], quiet: bool) -> Result<Vec<PathBuf>, Card> {
     let mut found = Vec::new();
     for path in named {
         let path = path.canonicalize().map_err(|e| {
@@ -165,7 +166,7 @@ pub fn libraries(named: &[PathBuf]) -> Result<Vec<PathBuf>, Card> {
                     "building {} (once, at start: after a change start again, or type `atomic extension install` for /reload)…",
                     crate::sanitize::line(&path.display().to_string(), 200)
                 );
-                let built = Build { quiet: true, ..Build::default() }.run(&path)?;
+                let built = Build { quiet, ..Build::default() }.run(&path)?;
                 found.extend(built.into_iter().map(|b| b.library.canonicalize().unwrap_or(b.library)));
             }
             false => found.push(path),

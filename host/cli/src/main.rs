@@ -37,7 +37,9 @@ fn main() -> ExitCode {
 fn run() -> Result<u8, Card> {
     let mut given = std::env::args_os();
     let program = given.next().unwrap_or_else(|| "atomic".into());
-    let definition = Args::command();
+    let mut definition = Args::command();
+    // Or the flags that clap adds itself would be taken for those of an extension.
+    definition.build();
     let given = args::spell_out(given);
     if let Some(card) = args::mistyped_command(&definition, &given) {
         return Err(card);

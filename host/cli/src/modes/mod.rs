@@ -41,11 +41,11 @@ pub async fn shut_down(launched: &crate::launch::Launched) {
 pub async fn run(paths: &Paths, mut args: RunArgs, unsettled: Vec<Unsettled>) -> Result<u8, Card> {
     let terminal = stdio::stdin_is_terminal();
     let chosen = choose(&args, terminal);
-    // Before the screen is the program's alone: what does not compile says so where it is read.
-    args.extensions = launch::libraries(&args.extensions)?;
     let log = paths.log();
     // Only a screen is worth keeping stderr from: without one it is where errors are looked for.
     let screen = chosen == Chosen::Lines && stdio::stdout_is_terminal();
+    // While stderr is what it was: a crate takes its time, and may not build.
+    args.extensions = launch::libraries(&args.extensions, !screen)?;
     let elsewhere = if screen { Elsewhere::Log(&log) } else { Elsewhere::Stderr };
     let mut stdio = stdio::take(&elsewhere)
         .map_err(|e| Card::new("cli::stdio", "stdout cannot be kept for the program").why(e.to_string()))?;
