@@ -191,7 +191,10 @@ fn hundreds_of_reloads_of_changing_code_cost_nothing_that_stays() {
     let done = run.finish().ok();
     assert!(done.stdout.contains("replaced libraries are still mapped"), "{}", done.stdout);
     assert!(!done.stdout.contains("! "), "nothing crashed:\n{}", done.stdout);
-    println!("{n} reloads: {} KB and {} descriptors after 50, {} KB and {} at the end", early.0, early.1, late.0, late.1);
+    println!(
+        "{n} reloads: {} KB and {} descriptors after 50, {} KB and {} at the end",
+        early.0, early.1, late.0, late.1
+    );
     assert!(late.0 < early.0 * 3 / 2, "memory grew: {early:?} -> {late:?}");
     assert!(late.1 <= early.1 + 2, "descriptors grew: {early:?} -> {late:?}");
     assert_eq!(fs::read_dir(home.atomic_home().join("run")).unwrap().count(), 0);

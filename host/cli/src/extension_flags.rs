@@ -25,9 +25,6 @@ pub struct Declared {
 
 /// Splits `args` (without the program's name) into clap's part and what is left over.
 pub fn set_aside(command: &Command, args: Vec<OsString>) -> (Vec<OsString>, Vec<Unsettled>) {
-    // What clap adds itself (`--version`) is there once it is built.
-    let mut command = command.clone();
-    command.build();
     let mut own = Vec::new();
     let mut unsettled = Vec::new();
     let mut messages = 0;

@@ -4,6 +4,9 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+/// Blanks that stand between columns rather than between words.
+const COLUMN: usize = 3;
+
 #[derive(Default)]
 pub struct Wrap {
     /// Where the next character goes.
@@ -69,8 +72,9 @@ impl Wrap {
         } else {
             out.push_str(&self.gap);
             self.column += self.gap.len();
-            if begins {
-                self.indent = if self.gap.len() * 2 < columns { self.gap.len() } else { 0 };
+            // At the beginning, or where a column of a list begins.
+            if begins || self.gap.len() >= COLUMN {
+                self.indent = if self.column * 2 <= columns { self.column } else { 0 };
             }
         }
         self.gap.clear();
@@ -104,6 +108,7 @@ mod tests {
             (&["a /very/long/path/stays whole"], "a\n/very/long/path/stays whole"),
             (&["日本 日本 日"], "日本 日本\n日"),
             (&["> "], "> "),
+            (&["/a   of it all"], "/a   of it\n     all"),
         ] {
             assert_eq!(wrapped(pieces, 10), want, "{pieces:?}");
         }
