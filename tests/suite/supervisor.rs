@@ -178,7 +178,9 @@ fn hundreds_of_reloads_of_changing_code_cost_nothing_that_stays() {
         install_version(&home, i);
         run.say("/reload");
         let told = format!("golden 1.0.{} -> 1.0.{i}", i - 1);
-        at = run.wait_after(at, &told, |l| l.contains(&told)).0 + 1;
+        // An engine that took over meanwhile has loaded it already.
+        let loaded = |l: &str| l.contains(&told) || l.contains("reload: golden unchanged");
+        at = run.wait_after(at, &told, loaded).0 + 1;
         if i == 50 {
             early = pair(&run);
         }
