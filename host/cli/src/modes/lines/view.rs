@@ -328,10 +328,8 @@ impl<W: Write> View<W> {
                     true => "the engine has not answered".to_owned(),
                     false => format!("{extension} has held the engine in {event}"),
                 };
-                self.remark(&format!(
-                    "{who} for {:.1} s; Ctrl+C twice goes on without it",
-                    *held_ms as f64 / 1000.0
-                ));
+                let how = if self.interactive { "; Ctrl+C twice goes on without it" } else { "" };
+                self.remark(&format!("{who} for {:.1} s{how}", *held_ms as f64 / 1000.0));
             }
             Event::Reloaded { report } => {
                 for line in reload_lines::lines(report) {
