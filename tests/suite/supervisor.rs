@@ -68,7 +68,7 @@ fn at_a_terminal_a_crash_is_a_question_and_the_user_decides() {
         let asked = screen.wait_for("the question", |s| s.contains("3) quit") && s.contains("number:"));
         for part in [
             "crasher crashed the engine (SIGSEGV in a tool)",
-            "crash_tool {} had begun and has no result: it may have had effects",
+            "crash_tool {} has no result: it may have run, and had effects",
             "1) go on without crasher",
             "2) go on with crasher",
         ] {
@@ -163,6 +163,29 @@ fn without_extensions_there_are_no_guards_so_only_the_user_goes_on_like_that() {
     assert!(done.stdout.contains("cli::engine_lost"), "{}", done.stdout);
     assert!(done.stdout.contains("--no-extensions --continue"), "{}", done.stdout);
     run_is_over(&home);
+}
+
+/// A guard must not be got rid of by taking its file away and ending the engine.
+#[test]
+fn an_extension_that_is_gone_when_the_engine_is_lost_is_not_simply_left_out() {
+    let gone = |home: &Home| fs::remove_file(home.extensions().join(atomic_tests::libs::file_name("guard")));
+    let home = Home::new();
+    misbehaving(&home, "guard", "block:no");
+    let run = home.atomic(["--offline", "--mode", "lines"]).start();
+    run.wait_for("the start", |l| l.contains("1 extension"));
+    gone(&home).unwrap();
+    kill_process(pid(engine_of(&run)), Signal::KILL).unwrap();
+    let done = run.finish().exit(1);
+    assert!(done.stdout.contains("extension::vanished"), "{}", done.stdout);
+
+    misbehaving(&home, "guard", "block:no");
+    let mut screen = Terminal::start(&home.atomic(["--offline"]), 30, 120);
+    screen.wait_for("the prompt", |s| s.contains("1 extension") && s.ends_with("> "));
+    gone(&home).unwrap();
+    screen.line("!kill -9 $PPID");
+    screen.wait_for("the question", |s| s.contains("guard (") && s.contains("2) quit"));
+    screen.line("2");
+    screen.finish();
 }
 
 fn run_is_over(home: &Home) {

@@ -309,7 +309,7 @@ impl<W: Write> View<W> {
                 self.line(&format!("! {what}"));
                 for call in unanswered {
                     let text = format!(
-                        "! {} {} had begun and has no result: it may have had effects",
+                        "! {} {} has no result: it may have run, and had effects",
                         call.tool_name, call.args
                     );
                     self.line(&sanitize::line(&text, 200));

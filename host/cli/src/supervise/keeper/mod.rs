@@ -297,7 +297,13 @@ impl Keeper {
             FromEngine::Refused { card } => return self.refused(card).await,
             FromEngine::Ready { view, catalogue, warnings, messages, resumed } => {
                 self.show(*view);
-                *self.catalogue.lock().unwrap_or_else(PoisonError::into_inner) = catalogue;
+                let before = std::mem::replace(
+                    &mut *self.catalogue.lock().unwrap_or_else(PoisonError::into_inner),
+                    catalogue,
+                );
+                if self.accept_what_is_missing(&before).await == Flow::Over {
+                    return Flow::Over;
+                }
                 self.is_ready(First { warnings, messages, resumed });
             }
             FromEngine::View { view } => self.show(*view),

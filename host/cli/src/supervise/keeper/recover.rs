@@ -6,7 +6,7 @@ use crate::{
     card::Card,
     supervise::{
         loss::{End, Loss},
-        wire::ToEngine,
+        wire::{Catalogue, ToEngine},
     },
 };
 use atomic_agent::{
@@ -15,7 +15,10 @@ use atomic_agent::{
     op::{Dialog, DialogAnswer, Op, OpError},
 };
 use serde_json::Value;
-use std::{sync::atomic::Ordering, time::Duration};
+use std::{
+    sync::{PoisonError, atomic::Ordering},
+    time::Duration,
+};
 
 /// What the end of an engine may take once it was asked.
 const GRACE: Duration = Duration::from_millis(2500);
@@ -205,6 +208,40 @@ impl Keeper {
                     _ => self.held_back.push(request),
                 },
             }
+        }
+    }
+
+    /// What was at work before and is not now, though nobody left it out: its library is gone, or
+    /// no longer loads. It may have been a guard, so only the user goes on without it.
+    pub(super) async fn accept_what_is_missing(&mut self, before: &Catalogue) -> Flow {
+        if self.first.is_some() || self.bare {
+            return Flow::On;
+        }
+        let now = self.catalogue.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let loaded = |name: &str| now.extensions.iter().any(|e| e.name == name);
+        let missing: Vec<_> = before
+            .extensions
+            .iter()
+            .filter(|e| !loaded(&e.name) && !self.skip.contains(&e.name))
+            .map(|e| format!("{} ({})", e.name, e.path.display()))
+            .collect();
+        if missing.is_empty() {
+            return Flow::On;
+        }
+        let what = format!("{} was at work before and cannot be loaded now", missing.join(", "));
+        if !self.plan.asks {
+            let card = Card::new("extension::vanished", what)
+                .why("what it guarded would no longer be guarded, and nobody can be asked")
+                .help("put the library back; or start again, with --continue, to go on without it");
+            self.fail_first(card);
+            return Flow::Over;
+        }
+        let (on, quit) = ("go on without it".to_owned(), "quit".to_owned());
+        let options = vec![on.clone(), quit];
+        let dialog = Dialog::Select { title: format!("{what}."), options, timeout_ms: None };
+        match self.question(dialog).await {
+            Some(DialogAnswer::Value(v)) if v == on => Flow::On,
+            _ => Flow::Over,
         }
     }
 
