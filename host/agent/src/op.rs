@@ -86,6 +86,12 @@ pub enum Op {
     SetActiveTools {
         names: Vec<String>,
     },
+    /// `/trust`, `/extensions` and what else the program around answers. Answers `{"text"}` when it
+    /// has ended.
+    HostCommand {
+        name: String,
+        args: String,
+    },
     /// Resolves when no run, retry or queue is left.
     WaitForIdle,
     /// Ends the engine: aborts, settles, session_shutdown, `Event::Stopped`.

@@ -136,6 +136,10 @@ pub enum Command {
     /// List, install, make and run extensions
     #[command(subcommand)]
     Extension(ExtensionCommand),
+    /// Whether a folder's extensions and files may be used
+    Trust(TrustArgs),
+    /// How everything stands; runs nothing
+    Doctor,
     /// See an extension loaded, at work and reloaded
     Demo,
     /// What an error code means, at length
@@ -172,6 +176,43 @@ pub fn help_of<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<String, C
         })?;
     }
     Ok(command.clone().render_help().to_string())
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct TrustArgs {
+    #[command(subcommand)]
+    pub command: Option<TrustCommand>,
+}
+
+/// Without a path: the current folder.
+#[derive(Subcommand, Debug)]
+pub enum TrustCommand {
+    /// What was said, what it brings, how its libraries stand to their pins
+    Status {
+        #[arg(value_name = "PATH")]
+        path: Option<PathBuf>,
+    },
+    /// Trust it, with its libraries as they are now
+    Allow {
+        #[arg(value_name = "PATH")]
+        path: Option<PathBuf>,
+    },
+    /// Do not trust it
+    Deny {
+        #[arg(value_name = "PATH")]
+        path: Option<PathBuf>,
+    },
+    /// As if nothing had been said
+    Forget {
+        #[arg(value_name = "PATH")]
+        path: Option<PathBuf>,
+    },
+}
+
+impl Default for TrustCommand {
+    fn default() -> Self {
+        Self::Status { path: None }
+    }
 }
 
 #[derive(Subcommand, Debug)]

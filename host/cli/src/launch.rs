@@ -7,8 +7,9 @@ use crate::{
     context_files,
     extension::{self, build::Build},
     extension_flags::{self, Declared, Unsettled},
-    paths::Paths,
-    trust::{self, Trust},
+    paths::{self, Paths},
+    settings::{Around, Settings},
+    trust,
 };
 use atomic_agent::{
     engine::{Engine, EngineConfig, PromptParts, ToolSelection},
@@ -54,9 +55,13 @@ pub async fn launch(
     let mut warnings: Vec<Card> =
         models.problems().iter().map(|p| Card::told(p.code(), &p.to_string())).collect();
 
-    let trust = trust::decide(args.approve, args.no_approve, &paths.cwd, &paths.home);
-    let cli = libraries(&args.extensions)?;
-    let config = extensions_config(paths, args, face, trust, cli, &models);
+    let settings = settings(paths, face, &mut warnings)?;
+    let cli = libraries(paths, &args.extensions)?;
+    let removed_env = removed_env(&models, &settings);
+    let mut config = extensions_config(paths, args, face, cli, &settings);
+    config.removed_env.clone_from(&removed_env);
+    config.trust = Some(trust::plan(paths, args, &settings, face.has_ui));
+    config.surroundings = Some(Arc::new(Around { paths: paths.clone() }));
     let (extensions, report) = Extensions::load(config).await;
     for refusal in &report.refused {
         let card = Card::from(refusal);
@@ -75,24 +80,29 @@ pub async fn launch(
         .collect();
     if !unsettled.is_empty() {
         let own = <crate::args::Args as clap::CommandFactory>::command();
-        extensions.set_flags(extension_flags::settle(unsettled, &declared, &own, &mut messages)?);
+        let (known, late) = match extensions.project_is_pending() {
+            true => extension_flags::known(unsettled, &declared),
+            false => (unsettled, Default::default()),
+        };
+        extensions.set_flags(extension_flags::settle(known, &declared, &own, &mut messages)?);
+        extensions.defer_flags(late);
     }
 
     let session = open_session(paths, args)?;
     let (model, thinking) = choose_model(&models, args, &session)?;
     let tools = atomic_tools::builtin_tools(ToolsConfig {
         cwd: paths.cwd.clone(),
-        removed_env: models.credential_variables().to_vec(),
+        removed_env,
         output_dir: paths.home.join("outputs"),
         ..ToolsConfig::default()
     });
-    let (context_files, unread) = context_files::read(paths, trust);
+    let (context_files, unread) = context_files::read(paths, of_project(&extensions));
     warnings.extend(unread);
     let engine = Engine::prepare(EngineConfig {
         cwd: paths.cwd.clone(),
         mode: face.mode,
         has_ui: face.has_ui,
-        project_trusted: trust == Trust::Yes,
+        project_trusted: extensions.project_trusted(),
         session,
         hooks: extensions.clone(),
         tools,
@@ -112,43 +122,82 @@ pub async fn launch(
     Ok(Launched { handle, events, extensions, warnings, messages })
 }
 
+/// The user's settings. Where nobody can be told, what cannot be read ends the start.
+fn settings(paths: &Paths, face: Face, warnings: &mut Vec<Card>) -> Result<Settings, Card> {
+    let mut usable = |broken: Card| match face.has_ui {
+        true => {
+            warnings.push(broken);
+            Ok(())
+        }
+        false => Err(broken),
+    };
+    trust::broken_store(paths).map_or(Ok(()), &mut usable)?;
+    let mut settings = match Settings::read(paths) {
+        Ok(settings) => settings,
+        Err(broken) => usable(broken).map(|()| Settings::default())?,
+    };
+    warnings.append(&mut settings.warnings);
+    Ok(settings)
+}
+
+/// What no child inherits: the engine's own variables, and credentials unless the user allows it.
+fn removed_env(models: &ModelSet, settings: &Settings) -> Vec<String> {
+    let mut names = paths::control_variables();
+    if !settings.pass_credentials {
+        names.extend(models.credential_variables().iter().cloned());
+    }
+    names
+}
+
+fn of_project(extensions: &Extensions) -> context_files::Project {
+    use atomic_extensions::trust::By;
+    match extensions.trust_decision() {
+        Some(d) if d.trusted => context_files::Project::Trusted,
+        Some(d) if d.by == By::Nobody => context_files::Project::Undecided,
+        // Said, or asked when the session starts.
+        _ => context_files::Project::NotTrusted,
+    }
+}
+
 fn extensions_config(
     paths: &Paths,
     args: &RunArgs,
     face: Face,
-    trust: Trust,
     cli: Vec<PathBuf>,
-    models: &ModelSet,
+    settings: &Settings,
 ) -> ExtensionsConfig {
     let mut config = ExtensionsConfig::new(&paths.home, &paths.cwd);
     config.cli = cli;
     config.no_extensions = args.no_extensions;
     config.global_dirs = paths.global.clone();
     config.bundled_dir = paths.bundled();
-    config.project_trusted = trust == Trust::Yes;
+    config.listed.clone_from(&settings.listed);
+    config.disabled.clone_from(&settings.disabled);
+    config.mode = face.mode;
     config.has_ui = face.has_ui;
-    if face.has_ui {
-        config.gate_timeout = None;
-    }
+    config.init_timeout = settings.init_timeout.unwrap_or(config.init_timeout);
+    config.handler_timeout = settings.handler_timeout.unwrap_or(config.handler_timeout);
+    config.gate_timeout = settings.gate_timeout.or(config.gate_timeout.filter(|_| !face.has_ui));
     config.crash_line = face.crash_line;
-    config.removed_env = models.credential_variables().to_vec();
     config
 }
 
-/// For `atomic extension run`: the extensions without a session, a model or a tool.
-pub fn without_session(paths: &Paths, library: PathBuf) -> ExtensionsConfig {
+/// For `atomic extension run`: the extension without a session, a model, a tool or a project.
+pub fn without_session(paths: &Paths, library: PathBuf) -> Result<ExtensionsConfig, Card> {
     let args = RunArgs { no_extensions: true, ..RunArgs::default() };
     let face = Face { mode: Mode::Print, has_ui: false, crash_line: true };
-    let trust = trust::decide(false, false, &paths.cwd, &paths.home);
     let models = ModelSet::load(Sources { models_json: Some(paths.models_json()), ..Sources::default() });
-    extensions_config(paths, &args, face, trust, vec![library], &models)
+    let settings = Settings::read(paths)?;
+    let mut config = extensions_config(paths, &args, face, vec![library], &settings);
+    config.removed_env = removed_env(&models, &settings);
+    Ok(config)
 }
 
 /// What `-e` names; a crate is built first.
-pub fn libraries(named: &[PathBuf]) -> Result<Vec<PathBuf>, Card> {
+pub fn libraries(paths: &Paths, named: &[PathBuf]) -> Result<Vec<PathBuf>, Card> {
     let mut found = Vec::new();
     for path in named {
-        let path = path.canonicalize().map_err(|e| {
+        let path = paths.cwd.join(path).canonicalize().map_err(|e| {
             Card::new("extension::not_found", "the extension that -e names cannot be opened")
                 .file(path)
                 .why(e.to_string())

@@ -4,6 +4,7 @@ mod args;
 mod card;
 mod context_files;
 mod demo;
+mod doctor;
 mod explain;
 mod extension;
 mod extension_flags;
@@ -11,6 +12,7 @@ mod launch;
 mod modes;
 mod paths;
 mod sanitize;
+mod settings;
 mod signals;
 mod stdio;
 mod trust;
@@ -51,6 +53,15 @@ fn run() -> Result<u8, Card> {
         Some(Command::Extension(command)) => {
             let paths = Paths::from_environment()?;
             on_runtime(extension::command(&paths, command, &args.run))
+        }
+        Some(Command::Trust(command)) => {
+            let paths = Paths::from_environment()?;
+            trust::command::run(&paths, command.command.unwrap_or_default())
+                .map(|text| stdio::say(&sanitize::text(&text)))
+        }
+        Some(Command::Doctor) => {
+            let paths = Paths::from_environment()?;
+            Ok(stdio::say(&sanitize::text(&doctor::run(&paths))))
         }
         Some(Command::Demo) => {
             let paths = Paths::from_environment()?;

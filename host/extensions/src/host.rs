@@ -5,6 +5,8 @@ use crate::{
     breadcrumb,
     calls::{self, Bus, Failure},
     copies::Copies,
+    discover::Listed,
+    dispatch::Prompts,
     generation::{Generation, RetirePlan},
     graveyard::{Budget, Graveyard},
     load::{Library, Live},
@@ -12,12 +14,17 @@ use crate::{
     registry::{FlagKind, Published, PublishedTool, Registered, Source, Sub},
     statuses::Statuses,
     tools::ExtensionTool,
+    trust::{self, Surroundings, TrustPlan},
     watchdog::{self, Watchdog},
 };
-use atomic_agent::{event::Event, handle::EngineHandle, tool::Tool};
+use atomic_agent::{
+    event::Event,
+    handle::{EngineHandle, Mode},
+    tool::Tool,
+};
 use serde_json::Value;
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     path::PathBuf,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak,
@@ -42,8 +49,18 @@ pub struct ExtensionsConfig {
     pub only: Option<String>,
     pub global_dirs: Vec<PathBuf>,
     pub bundled_dir: Option<PathBuf>,
-    /// False: nothing of the project's own extensions is even opened.
+    /// The `extensions` list of the user's settings.
+    pub listed: Option<Listed>,
+    /// Names that are not loaded.
+    pub disabled: Vec<String>,
+    /// Without a `trust` plan: what is decided about the project. False: nothing of its own
+    /// extensions is even opened.
     pub project_trusted: bool,
+    /// How it is decided about the project; `None`: `project_trusted` says.
+    pub trust: Option<TrustPlan>,
+    /// Settings and files of projects, for those who know them.
+    pub surroundings: Option<Arc<dyn Surroundings>>,
+    pub mode: Mode,
     pub has_ui: bool,
     pub init_timeout: Duration,
     /// Observers and chains; over it they are dropped and named.
@@ -71,7 +88,12 @@ impl ExtensionsConfig {
             only: None,
             global_dirs: Vec::new(),
             bundled_dir: None,
+            listed: None,
+            disabled: Vec::new(),
             project_trusted: false,
+            trust: None,
+            surroundings: None,
+            mode: Mode::Print,
             has_ui: false,
             init_timeout: Duration::from_secs(30),
             handler_timeout: Duration::from_secs(30),
@@ -152,6 +174,11 @@ pub struct Extensions {
     untold: Mutex<Vec<Event>>,
     told_conflicts: Mutex<HashSet<String>>,
     flag_values: Mutex<BTreeMap<String, Value>>,
+    /// Flags that may belong to an extension that comes in later; a value that was given with `=`.
+    late_flags: Mutex<BTreeMap<String, Option<String>>>,
+    disabled: Mutex<BTreeSet<String>>,
+    pub(crate) trust: trust::State,
+    pub(crate) prompts: Prompts,
     bus: Bus,
     statuses: Statuses,
     watchdog: Watchdog,
@@ -175,6 +202,13 @@ impl Extensions {
             bus: Bus::start(me.clone(), &runtime),
             watchdog: Watchdog::default(),
             copies: Copies::open(&config.home),
+            disabled: Mutex::new(config.disabled.iter().cloned().collect()),
+            trust: trust::State::new(
+                &config.cwd,
+                config.trust.as_ref().map_or(&[][..], |plan| plan.borrowed.as_slice()),
+            ),
+            prompts: Prompts::default(),
+            late_flags: Mutex::default(),
             config,
             runtime,
             slots: Mutex::default(),
@@ -210,6 +244,27 @@ impl Extensions {
 
     pub fn config(&self) -> &ExtensionsConfig {
         &self.config
+    }
+    pub(crate) fn plan(&self) -> Option<&TrustPlan> {
+        self.config.trust.as_ref()
+    }
+    /// What counts now; while it is not decided, no.
+    pub fn project_trusted(&self) -> bool {
+        self.trust.project().is_some_and(|d| d.trusted)
+    }
+    /// What was decided about the project; `None`: the person is asked at the start of the session.
+    pub fn trust_decision(&self) -> Option<trust::Decision> {
+        self.trust.project()
+    }
+    /// Extensions may still come in (events.md B.5).
+    pub fn project_is_pending(&self) -> bool {
+        self.trust.pending()
+    }
+    pub(crate) fn disabled(&self) -> BTreeSet<String> {
+        lock(&self.disabled).clone()
+    }
+    pub(crate) fn set_disabled(&self, names: Vec<String>) {
+        *lock(&self.disabled) = names.into_iter().collect();
     }
     pub(crate) fn runtime(&self) -> &Handle {
         &self.runtime
@@ -360,6 +415,35 @@ impl Extensions {
 
     pub fn set_flags(&self, values: BTreeMap<String, Value>) {
         *lock(&self.flag_values) = values;
+    }
+
+    /// Flags nobody knows yet, while extensions may still come in.
+    pub fn defer_flags(&self, flags: BTreeMap<String, Option<String>>) {
+        *lock(&self.late_flags) = flags;
+    }
+
+    /// Gives them to those who have come in, and names those that nobody has.
+    pub(crate) fn settle_late_flags(&self) {
+        let known = self.flags();
+        for (name, given) in std::mem::take(&mut *lock(&self.late_flags)) {
+            let kind = known.iter().find(|f| f.name == name).map(|f| f.kind);
+            let value = match (kind, given) {
+                (Some(FlagKind::String), Some(text)) => Value::String(text),
+                (Some(FlagKind::Boolean), given) if given.as_deref() != Some("false") => Value::Bool(true),
+                (Some(FlagKind::Boolean), _) => Value::Bool(false),
+                (Some(FlagKind::String), None) => {
+                    self.warn(format!("--{name} needs its value after an equals sign: --{name}=VALUE"));
+                    continue;
+                }
+                (None, _) => {
+                    self.warn(format!(
+                        "--{name} is no option of this program or of an extension; it was ignored"
+                    ));
+                    continue;
+                }
+            };
+            lock(&self.flag_values).insert(name, value);
+        }
     }
 
     /// Only flags that the same extension registered are readable to it.

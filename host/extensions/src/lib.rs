@@ -25,6 +25,7 @@ mod reload;
 mod scan;
 mod statuses;
 mod tools;
+pub mod trust;
 mod watchdog;
 
 pub use dispatch::{Class, EVENTS, EventRow};

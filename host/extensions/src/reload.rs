@@ -62,7 +62,8 @@ impl Extensions {
     /// Looks at the disk again. A named reload touches nothing else.
     async fn plan_reload(&self, names: &[String]) -> (Vec<Plan>, ReplaceReport) {
         let mut report = ReplaceReport::default();
-        let found = self.scan().await;
+        let among = |name: &str| names.is_empty() || names.iter().any(|n| n == name);
+        let found = self.scan(&among).await;
         report.notes.extend(found.notes);
         let mut old: Vec<Slot> = self.slots().clone();
         for name in names {
@@ -116,7 +117,10 @@ impl Extensions {
                     }
                     None => {
                         let mut line = row(&slot.name, ExtensionChange::Removed, Some(&slot), None, None);
-                        line.reason = Some(format!("{} is gone", slot.path.display()));
+                        line.reason = Some(match found.disabled.contains(&slot.name) {
+                            true => "it is disabled".to_owned(),
+                            false => format!("{} is gone", slot.path.display()),
+                        });
                         report.extensions.push(line);
                         Plan::Remove(slot)
                     }

@@ -4,7 +4,7 @@
 pub mod build;
 mod bundle;
 mod install;
-mod installed;
+pub mod installed;
 pub mod lock;
 mod new;
 pub mod place;

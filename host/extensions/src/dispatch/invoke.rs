@@ -9,6 +9,7 @@ use crate::{
     host::Extensions,
     load::{EventState, Live, Started},
     registry::Sub,
+    trust::TrustCall,
     watchdog::Watchdog,
 };
 use std::{
@@ -46,6 +47,7 @@ pub(super) async fn ask(
     let kind = breadcrumb::kind::EVENTS + event as u16;
     let asked = if sub.sync {
         let Some(call) = sub.generation.enter() else { return Asked::Reloaded };
+        let _limited = TrustCall::of(event, call.id());
         let _watched = watchdog.enter(sub.generation.owner(), event, call.id());
         let frame = breadcrumb::push(sub.generation.owner(), kind);
         let outcome = sub.live.sync(sub.handler, call.id(), state);
@@ -76,6 +78,7 @@ async fn ask_async(
     watchdog: &Watchdog,
 ) -> Asked {
     let Some(call) = sub.generation.enter_async() else { return Asked::Reloaded };
+    let _limited = TrustCall::of(event, call.id());
     let here = first == FirstPoll::Here;
     let watched = here.then(|| watchdog.enter(sub.generation.owner(), event, call.id()));
     let frame = breadcrumb::push(sub.generation.owner(), breadcrumb::kind::EVENTS + event as u16);

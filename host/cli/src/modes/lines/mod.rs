@@ -188,6 +188,9 @@ impl Prompt<'_> {
         if answer.as_ref().is_ok_and(|a| a["disposition"] == "handled") {
             self.ask(Op::WaitForIdle);
         }
+        if let Ok(Value::String(text)) = answer.as_ref().map(|a| &a["text"]) {
+            self.view.text(text);
+        }
         if let Err(e) = answer {
             // `Op::UserBash` is the only one that is followed by an event of its own.
             self.bash = false;
@@ -243,7 +246,7 @@ impl Prompt<'_> {
             Line::Nothing => {}
             Line::Quit => return Next::Quit { from_signal: false },
             Line::Help => self.view.help(&commands),
-            Line::Extensions => self.view.extensions(&self.launched.extensions.list()),
+            Line::Host { name, args } => self.ask(Op::HostCommand { name, args }),
             Line::Reload { names, now } => self.ask(Op::Reload { names, now, origin: None }),
             Line::New => self.ask(Op::NewSession { parent_session: None, origin: None }),
             Line::Bash { command, hidden } => {

@@ -13,7 +13,6 @@ use atomic_agent::{
     model::ModelInfo,
     tool::ToolOutput,
 };
-use atomic_extensions::LoadedInfo;
 use serde_json::Value;
 use std::io::Write;
 
@@ -128,19 +127,9 @@ impl<W: Write> View<W> {
         }
     }
 
-    pub fn extensions(&mut self, loaded: &[LoadedInfo]) {
-        if loaded.is_empty() {
-            self.line("No extensions are loaded.");
-        }
-        for e in loaded {
-            self.line(&format!("{} {} ({}, generation {})", e.name, e.version, e.scope.name(), e.generation));
-            self.line(&format!("    {}", e.path.display()));
-            for (what, names) in [("tools", &e.tools), ("commands", &e.commands), ("events", &e.events)] {
-                if !names.is_empty() {
-                    self.line(&format!("    {what}: {}", names.join(", ")));
-                }
-            }
-        }
+    /// What a command of the program says.
+    pub fn text(&mut self, text: &str) {
+        text.lines().for_each(|line| self.line(line));
     }
 
     pub fn event(&mut self, event: &Event) {
