@@ -21,7 +21,7 @@ fn path() -> OsString {
 #[test]
 fn the_commands_of_the_readme_work() {
     let page = fs::read_to_string(repo().join("README.md")).unwrap();
-    let home = Home::new();
+    let home = Home::of_crates();
     let mut said = String::new();
     for block in shell_blocks(&page) {
         let mut shell = Command::new("bash");
@@ -34,6 +34,15 @@ fn the_commands_of_the_readme_work() {
     }
     assert!(said.contains("hello-me"), "the list names the new extension:\n{said}");
     assert!(said.to_lowercase().contains("hello, you"), "its tool answered:\n{said}");
+    assert!(said.contains("1 passed"), "its test ran:\n{said}");
+    assert!(home.extensions().join(file_name("hello-me")).exists());
+
+    // The page's own extension in place of the template's: changed, installed again, at work.
+    let own = page.split("```rust\n").nth(1).and_then(|r| r.split("```").next()).unwrap();
+    fs::write(home.cwd().join("hello-me/src/lib.rs"), own).unwrap();
+    home.atomic(["extension", "install", "hello-me"]).run().ok();
+    let done = home.atomic(["--offline", "-p", "call greet {\"name\":\"Bo\"}"]).run().ok();
+    assert!(done.stdout.contains("Hello, Bo!"), "{}", done.stdout);
 }
 
 #[test]
@@ -87,7 +96,7 @@ fn a_library_is_installed_under_its_name_and_removed_again() {
 
 #[test]
 fn a_library_a_folder_and_a_crate_can_be_named_on_the_command_line() {
-    let home = Home::new();
+    let home = Home::of_crates();
     let out = home.path("named.out");
     let folder = home.path("folder");
     fs::create_dir_all(&folder).unwrap();

@@ -59,6 +59,9 @@ pub struct RunArgs {
     /// Load a library, a folder or a crate (repeatable)
     #[arg(short, long = "extension", value_name = "PATH")]
     pub extensions: Vec<PathBuf>,
+    /// Folders of `-e` that bring more than libraries; a crate among them is its library by now.
+    #[arg(skip)]
+    pub lenders: Vec<PathBuf>,
 
     /// Load only what -e names
     #[arg(long)]

@@ -45,6 +45,7 @@ pub struct Launched {
     pub messages: Vec<String>,
 }
 
+/// The extensions of `args` are libraries by now: see [`libraries`].
 pub async fn launch(
     paths: &Paths,
     args: &RunArgs,
@@ -56,9 +57,8 @@ pub async fn launch(
         models.problems().iter().map(|p| Card::told(p.code(), &p.to_string())).collect();
 
     let settings = settings(paths, face, &mut warnings)?;
-    let cli = libraries(paths, &args.extensions)?;
     let removed_env = removed_env(&models, &settings);
-    let mut config = extensions_config(paths, args, face, cli, &settings);
+    let mut config = extensions_config(paths, args, face, args.extensions.clone(), &settings);
     config.removed_env.clone_from(&removed_env);
     config.trust = Some(trust::plan(paths, args, &settings, face.has_ui));
     config.surroundings = Some(Arc::new(Around { paths: paths.clone() }));
@@ -193,11 +193,12 @@ pub fn without_session(paths: &Paths, library: PathBuf) -> Result<ExtensionsConf
     Ok(config)
 }
 
-/// What `-e` names; a crate is built first.
-pub fn libraries(paths: &Paths, named: &[PathBuf]) -> Result<Vec<PathBuf>, Card> {
+/// What `-e` names; a crate is built first, with cargo's own messages on stderr. `quiet`: its
+/// progress is not shown.
+pub fn libraries(named: &[PathBuf], quiet: bool) -> Result<Vec<PathBuf>, Card> {
     let mut found = Vec::new();
     for path in named {
-        let path = paths.cwd.join(path).canonicalize().map_err(|e| {
+        let path = path.canonicalize().map_err(|e| {
             Card::new("extension::not_found", "the extension that -e names cannot be opened")
                 .file(path)
                 .why(e.to_string())
@@ -205,7 +206,7 @@ pub fn libraries(paths: &Paths, named: &[PathBuf]) -> Result<Vec<PathBuf>, Card>
         })?;
         match extension::is_crate(&path) {
             true => {
-                let built = Build { quiet: true, ..Build::default() }.run(&path)?;
+                let built = Build { quiet, ..Build::default() }.run(&path)?;
                 found.extend(built.into_iter().map(|b| b.library.canonicalize().unwrap_or(b.library)));
             }
             false => found.push(path),

@@ -36,7 +36,9 @@ fn main() -> ExitCode {
 fn run() -> Result<u8, Card> {
     let mut given = std::env::args_os();
     let program = given.next().unwrap_or_else(|| "atomic".into());
-    let definition = Args::command();
+    let mut definition = Args::command();
+    // Or the flags that clap adds itself would be taken for those of an extension.
+    definition.build();
     let (own, unsettled) = extension_flags::set_aside(&definition, args::spell_out(given));
     let matches = definition.get_matches_from(std::iter::once(program).chain(own));
     let args = Args::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());

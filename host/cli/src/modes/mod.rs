@@ -9,9 +9,10 @@ use crate::{
     args::{ModeArg, RunArgs},
     card::Card,
     extension_flags::Unsettled,
-    launch::{Face, launch},
+    launch::{self, Face, launch},
     paths::Paths,
     stdio::{self, Elsewhere, Stdio},
+    trust,
 };
 use atomic_agent::handle::Mode;
 use std::io::{Read, Write};
@@ -44,6 +45,9 @@ pub async fn run(paths: &Paths, mut args: RunArgs, unsettled: Vec<Unsettled>) ->
     let log = paths.log();
     // Only a screen is worth keeping stderr from: without one it is where errors are looked for.
     let screen = chosen == Chosen::Lines && stdio::stdout_is_terminal();
+    // While stderr is what it was: a crate takes its time, and may not build.
+    args.lenders = trust::lenders(paths, &args.extensions);
+    args.extensions = launch::libraries(&args.extensions, !screen)?;
     let elsewhere = if screen { Elsewhere::Log(&log) } else { Elsewhere::Stderr };
     let mut stdio = stdio::take(&elsewhere)
         .map_err(|e| Card::new("cli::stdio", "stdout cannot be kept for the program").why(e.to_string()))?;

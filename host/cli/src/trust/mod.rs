@@ -25,13 +25,13 @@ pub fn plan(paths: &Paths, args: &RunArgs, settings: &Settings, interactive: boo
         pinning: !settings.pinning_off,
         interactive,
         user_home: paths.user_home.clone(),
-        borrowed: lenders(paths, &args.extensions),
+        borrowed: args.lenders.clone(),
     }
 }
 
 /// Folders that `-e` names and that bring more than a library (events.md B.9). The current
 /// folder is asked about anyway.
-fn lenders(paths: &Paths, named: &[PathBuf]) -> Vec<PathBuf> {
+pub fn lenders(paths: &Paths, named: &[PathBuf]) -> Vec<PathBuf> {
     let dirs = named.iter().filter_map(|path| paths.cwd.join(path).canonicalize().ok());
     let here = paths.cwd.canonicalize().unwrap_or_else(|_| paths.cwd.clone());
     dirs.filter(|dir| dir.is_dir() && *dir != here && !borrowed(dir, users(paths)).is_empty()).collect()

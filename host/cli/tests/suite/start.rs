@@ -42,6 +42,14 @@ fn help_of_what_is_no_command_names_the_word() {
 }
 
 #[test]
+fn the_version_is_told_in_both_spellings() {
+    for flag in ["-V", "--version"] {
+        let out = Program::new().run(&[flag]).ok().out;
+        assert_eq!(out, format!("atomic {}\n", env!("CARGO_PKG_VERSION")), "{flag}");
+    }
+}
+
+#[test]
 fn without_a_provider_the_error_names_both_ways_out() {
     let program = Program::new();
     let ended = program.run(&["-p", "hello"]).refused();

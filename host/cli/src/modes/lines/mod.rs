@@ -48,6 +48,11 @@ struct Prompt<'a> {
     /// Nobody types any more. Over a pipe that ends the program once it is idle.
     deaf: bool,
     typed: bool,
+    /// What the engine is asked to say when it has settled: a run that says nothing (its input
+    /// was handled) ends without an event.
+    watch: mpsc::UnboundedSender<()>,
+    watching: bool,
+    settled: bool,
 }
 
 enum Next {
@@ -62,6 +67,7 @@ pub async fn run(mut launched: Launched, stdio: &mut Stdio) -> Result<u8, Card> 
     drop(events_tx);
     let mut events = std::mem::replace(&mut launched.events, nothing);
     let (answers, mut answered) = mpsc::unbounded_channel();
+    let (watch, mut watched) = mpsc::unbounded_channel();
     let typed = stdio::stdin_is_terminal();
     let mut reader = Reader::new();
     let mut prompt = Prompt {
@@ -75,6 +81,9 @@ pub async fn run(mut launched: Launched, stdio: &mut Stdio) -> Result<u8, Card> 
         interrupted: false,
         deaf: false,
         typed,
+        watch,
+        watching: false,
+        settled: false,
         launched: &launched,
     };
     prompt.view.greet(&launched.handle.view(|v| v.model.clone()), launched.extensions.list().len());
@@ -83,8 +92,12 @@ pub async fn run(mut launched: Launched, stdio: &mut Stdio) -> Result<u8, Card> 
         prompt.say_first();
         // In this order: what was told before the run settled is in the channel by now.
         let idle = prompt.idle() && events.is_empty();
-        if idle && prompt.deaf {
+        prompt.settled &= idle;
+        if idle && prompt.deaf && prompt.settled {
             break false;
+        }
+        if !idle || prompt.deaf {
+            prompt.watch();
         }
         if idle && prompt.dialogs.is_empty() {
             prompt.view.prompt();
@@ -102,6 +115,10 @@ pub async fn run(mut launched: Launched, stdio: &mut Stdio) -> Result<u8, Card> 
                 None => Next::Quit { from_signal: false },
             },
             Some(answer) = answered.recv() => prompt.answer(answer),
+            Some(()) = watched.recv() => {
+                (prompt.watching, prompt.settled) = (false, true);
+                Next::Go
+            }
             line = reader.line(), if reader.asked() => match line {
                 Some(line) => prompt.line(&line),
                 None => prompt.end_of_input(),
@@ -127,6 +144,20 @@ impl Prompt<'_> {
         let (handle, answers) = (self.launched.handle.clone(), self.answers.clone());
         tokio::spawn(async move {
             let _ = answers.send(handle.request(op).await);
+        });
+    }
+
+    /// Learns when nothing runs any more; an engine that is gone says so by an event.
+    fn watch(&mut self) {
+        if self.watching || !self.ready || self.waiting > 0 || self.bash {
+            return;
+        }
+        self.watching = true;
+        let (handle, watch) = (self.launched.handle.clone(), self.watch.clone());
+        tokio::spawn(async move {
+            if handle.request(Op::WaitForIdle).await.is_ok() {
+                let _ = watch.send(());
+            }
         });
     }
 
@@ -184,10 +215,6 @@ impl Prompt<'_> {
 
     fn answer(&mut self, answer: Answer) -> Next {
         self.waiting = self.waiting.saturating_sub(1);
-        // What an extension took starts no run, so no event says that the engine is idle again.
-        if answer.as_ref().is_ok_and(|a| a["disposition"] == "handled") {
-            self.ask(Op::WaitForIdle);
-        }
         if let Ok(Value::String(text)) = answer.as_ref().map(|a| &a["text"]) {
             self.view.text(text);
         }
