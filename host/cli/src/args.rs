@@ -64,7 +64,7 @@ pub struct RunArgs {
     pub lenders: Vec<PathBuf>,
 
     /// Load only what -e names
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub no_extensions: bool,
 
     /// `provider/id` or `provider/id:thinking`
@@ -115,7 +115,7 @@ pub struct RunArgs {
     pub no_approve: bool,
 
     /// Only these tools (comma-separated)
-    #[arg(short, long, value_name = "LIST", value_delimiter = ',')]
+    #[arg(short, long, value_name = "LIST", value_delimiter = ',', hide_short_help = true)]
     pub tools: Option<Vec<String>>,
 
     /// Replaces the system prompt
