@@ -116,8 +116,9 @@ pub async fn launch(
             context_files,
         },
     });
-    extensions.bind(engine.handle().clone());
+    // Before the extensions are bound: what they had to say until now comes with that.
     let events = engine.handle().subscribe();
+    extensions.bind(engine.handle().clone());
     let handle = engine.run().map_err(|e| Card::told("cli::no_thread", &e.to_string()))?;
     Ok(Launched { handle, events, extensions, warnings, messages })
 }
