@@ -5,7 +5,10 @@
 
 mod activation;
 mod demo;
+mod discovery;
+mod environment;
 mod extension_commands;
+mod extension_dev;
 mod first_party;
 mod flags;
 mod gates;
@@ -22,6 +25,7 @@ mod refusals;
 mod small_server;
 mod tidy;
 mod trust_asking;
+mod trust_command;
 mod trust_order;
 mod trust_untrusted;
 mod versions;

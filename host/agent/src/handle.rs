@@ -125,6 +125,11 @@ impl EngineHandle {
         f(&mut self.inner.view.write().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// The engine is gone: nothing takes ops any more.
+    pub fn is_closed(&self) -> bool {
+        self.inner.ops.is_closed()
+    }
+
     /// All events from now on.
     pub fn subscribe(&self) -> mpsc::UnboundedReceiver<Arc<Event>> {
         let (tx, rx) = mpsc::unbounded_channel();

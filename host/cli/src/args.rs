@@ -63,6 +63,10 @@ pub struct RunArgs {
     #[arg(skip)]
     pub lenders: Vec<PathBuf>,
 
+    /// Rebuild this crate when it changes, and reload it
+    #[arg(long, value_name = "PATH", hide = true)]
+    pub watch_crate: Option<PathBuf>,
+
     /// Load only what -e names
     #[arg(long, hide_short_help = true)]
     pub no_extensions: bool,
@@ -247,6 +251,14 @@ pub enum ExtensionCommand {
         /// Where to write it; default: a folder of that name here
         #[arg(long, value_name = "DIR")]
         path: Option<PathBuf>,
+    },
+    /// A session with a crate that is rebuilt and reloaded when it changes
+    Dev {
+        #[arg(value_name = "PATH")]
+        path: PathBuf,
+        /// Options and messages of the session
+        #[arg(value_name = "ARGS", trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<OsString>,
     },
     /// Run an extension that is a program
     Run {

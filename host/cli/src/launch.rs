@@ -8,6 +8,7 @@ use crate::{
     extension::{self, build::Build},
     extension_flags::{self, Declared, Unsettled},
     paths::{self, Paths},
+    session_place,
     settings::{Around, Settings},
     trust,
 };
@@ -56,11 +57,15 @@ pub async fn launch(
     let mut warnings: Vec<Card> =
         models.problems().iter().map(|p| Card::told(p.code(), &p.to_string())).collect();
 
+    let place = session_place::of(paths, args, face.has_ui)?;
+    // What was typed is meant from where it was typed; all else belongs to the session's folder.
+    let (typed_in, paths) = (paths, &place.paths);
     let settings = settings(paths, face, &mut warnings)?;
     let removed_env = removed_env(&models, &settings);
     let mut config = extensions_config(paths, args, face, args.extensions.clone(), &settings);
     config.removed_env.clone_from(&removed_env);
     config.trust = Some(trust::plan(paths, args, &settings, face.has_ui));
+    config.gone_cwd.clone_from(&place.gone);
     config.surroundings = Some(Arc::new(Around { paths: paths.clone() }));
     let (extensions, report) = Extensions::load(config).await;
     for refusal in &report.refused {
@@ -88,7 +93,7 @@ pub async fn launch(
         extensions.defer_flags(late);
     }
 
-    let session = open_session(paths, args)?;
+    let session = open_session(typed_in, paths, args)?;
     let (model, thinking) = choose_model(&models, args, &session)?;
     let tools = atomic_tools::builtin_tools(ToolsConfig {
         cwd: paths.cwd.clone(),
@@ -120,6 +125,12 @@ pub async fn launch(
     let events = engine.handle().subscribe();
     extensions.bind(engine.handle().clone());
     let handle = engine.run().map_err(|e| Card::told("cli::no_thread", &e.to_string()))?;
+    if let Some(dir) = &args.watch_crate {
+        let loaded = extensions.list().into_iter().map(|e| (e.name, e.sha256)).collect();
+        let dir = dir.canonicalize().unwrap_or_else(|_| dir.clone());
+        extension::dev::watch(dir, loaded, handle.clone())
+            .map_err(|e| Card::told("cli::no_thread", &e.to_string()))?;
+    }
     Ok(Launched { handle, events, extensions, warnings, messages })
 }
 
@@ -260,8 +271,8 @@ fn choose_model(
     Ok((model, level))
 }
 
-fn open_session(paths: &Paths, args: &RunArgs) -> Result<Session, Card> {
-    let chosen = args.session_dir.as_ref().map(|d| paths.cwd.join(d));
+fn open_session(typed_in: &Paths, paths: &Paths, args: &RunArgs) -> Result<Session, Card> {
+    let chosen = args.session_dir.as_ref().map(|d| typed_in.cwd.join(d));
     let dir = chosen
         .or_else(|| paths.session_dir.clone())
         .unwrap_or_else(|| session::default_dir(&paths.agent(), &paths.cwd));
@@ -270,7 +281,7 @@ fn open_session(paths: &Paths, args: &RunArgs) -> Result<Session, Card> {
     }
     let refused = |e: SessionError| Card::told(e.code(), &e.to_string());
     match &args.session {
-        Some(file) => Session::open(&paths.cwd.join(file), &paths.cwd).map_err(refused),
+        Some(file) => Session::open(&typed_in.cwd.join(file), &paths.cwd).map_err(refused),
         None if args.continue_session => Session::continue_latest(&paths.cwd, &dir).map_err(refused),
         None => Ok(Session::create(&paths.cwd, &dir, None)),
     }

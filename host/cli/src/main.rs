@@ -12,19 +12,22 @@ mod launch;
 mod modes;
 mod paths;
 mod sanitize;
+mod session_place;
 mod settings;
 mod signals;
 mod stdio;
 mod trust;
 
-use args::{Args, Command};
+use args::{Args, Command, ExtensionCommand};
 use card::Card;
 use clap::{CommandFactory, FromArgMatches};
 use paths::Paths;
-use std::{process::ExitCode, time::Duration};
+use std::{ffi::OsString, process::ExitCode, time::Duration};
 
 fn main() -> ExitCode {
-    match run() {
+    let mut given = std::env::args_os();
+    let program = given.next().unwrap_or_else(|| "atomic".into());
+    match run(program, given.collect()) {
         Ok(code) => ExitCode::from(code),
         Err(card) => {
             eprint!("{card}");
@@ -33,14 +36,12 @@ fn main() -> ExitCode {
     }
 }
 
-fn run() -> Result<u8, Card> {
-    let mut given = std::env::args_os();
-    let program = given.next().unwrap_or_else(|| "atomic".into());
+fn run(program: OsString, given: Vec<OsString>) -> Result<u8, Card> {
     let mut definition = Args::command();
     // Or the flags that clap adds itself would be taken for those of an extension.
     definition.build();
     let (own, unsettled) = extension_flags::set_aside(&definition, args::spell_out(given));
-    let matches = definition.get_matches_from(std::iter::once(program).chain(own));
+    let matches = definition.get_matches_from(std::iter::once(program.clone()).chain(own));
     let args = Args::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
     match args.command {
         Some(Command::Completions { shell }) => {
@@ -51,6 +52,9 @@ fn run() -> Result<u8, Card> {
         Some(Command::Explain { code }) => explain::run(&code),
         Some(Command::Help(of)) => {
             args::help_of(of.command.iter().map(String::as_str)).map(|text| stdio::say(&text))
+        }
+        Some(Command::Extension(ExtensionCommand::Dev { path, args })) => {
+            run(program, extension::dev::session(&path, args))
         }
         Some(Command::Extension(command)) => {
             let paths = Paths::from_environment()?;

@@ -60,6 +60,8 @@ pub struct ExtensionsConfig {
     pub trust: Option<TrustPlan>,
     /// Settings and files of projects, for those who know them.
     pub surroundings: Option<Arc<dyn Surroundings>>,
+    /// The session belongs to a folder that is gone: the person is asked whether to go on here.
+    pub gone_cwd: Option<PathBuf>,
     pub mode: Mode,
     pub has_ui: bool,
     pub init_timeout: Duration,
@@ -93,6 +95,7 @@ impl ExtensionsConfig {
             project_trusted: false,
             trust: None,
             surroundings: None,
+            gone_cwd: None,
             mode: Mode::Print,
             has_ui: false,
             init_timeout: Duration::from_secs(30),

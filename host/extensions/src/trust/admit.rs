@@ -18,7 +18,7 @@ use crate::{
 use atomic_agent::{
     event::Event,
     hooks::{Bootstrap, Hooks, StartReason},
-    op::DialogAnswer,
+    op::{DialogAnswer, Op},
 };
 use std::path::PathBuf;
 
@@ -56,6 +56,9 @@ impl Extensions {
     /// DECIDE, ATTACH and DISCOVER of a start with a person (events.md B.5). `None`: all was
     /// decided before.
     pub(crate) async fn bring_projects_in(&self) -> Option<Bootstrap> {
+        if !self.goes_on_here().await {
+            return None;
+        }
         if !self.trust.pending() {
             return None;
         }
@@ -91,6 +94,18 @@ impl Extensions {
         let around = self.config().surroundings.clone().filter(|_| project_trusted);
         let context_files = around.map(|a| a.context_files());
         Some(Bootstrap { project_trusted, context_files })
+    }
+
+    /// Of a session whose own folder is gone. Without a yes the engine ends (events.md B.7).
+    async fn goes_on_here(&self) -> bool {
+        let (Some(gone), Ok(engine)) = (&self.config().gone_cwd, self.engine("trust")) else { return true };
+        let dialog = prompt::gone(gone, &self.config().cwd);
+        let _span = self.prompt_span(Reason::Extension, "confirm", dialog.title());
+        let yes = engine.dialog(dialog, super::ASKER).await == DialogAnswer::Confirmed(true);
+        if !yes {
+            engine.send(Op::Shutdown { from_signal: false });
+        }
+        yes
     }
 
     /// Reads, checks and hashes what a territory holds; nothing of it runs.

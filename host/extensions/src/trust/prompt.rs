@@ -175,6 +175,15 @@ pub(crate) fn changed(dir: &Path, differences: &BTreeMap<String, Difference>, li
     }
 }
 
+/// A session whose own folder is gone.
+pub(crate) fn gone(own: &Path, here: &Path) -> Dialog {
+    Dialog::Confirm {
+        title: "Go on with this session here?".into(),
+        message: format!("Its folder is gone: {}\nThis is: {}", place(own), place(here)),
+        timeout_ms: None,
+    }
+}
+
 impl Decision {
     /// For lists and reports.
     pub fn sentence(&self) -> String {
