@@ -94,7 +94,7 @@ fn an_extension_is_switched_off_and_on_again_without_leaving() {
     let script = home.script(&json!([text("hello")]));
     let mut program = home.atomic(["--mode", "lines", "--script"]).arg(&script).start();
     program.say("/extensions disable a");
-    program.wait_for("the reload", |l| l.contains("disabled") && l.contains("removed"));
+    program.wait_for("the reload", |l| l.contains("(gone): it is disabled"));
     program.say("/extensions");
     program.wait_for("the list", |l| l.contains("a (disabled; /extensions enable a)"));
     program.close_stdin();

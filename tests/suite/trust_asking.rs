@@ -167,6 +167,30 @@ fn what_a_project_says_to_the_model_is_told_once_it_is_trusted() {
     }
 }
 
+/// The library is another one by the time the question is answered.
+#[test]
+fn what_was_shown_is_what_is_loaded_whatever_lies_there_by_then() {
+    for in_place in [false, true] {
+        let home = Home::new();
+        misbehaving_project(&home, "mine", "none:shown");
+        let library = home.cwd().join(".atomic/extensions").join(file_name("mine"));
+        let other = home.path("other.so");
+        atomic_tests::patch::misbehaving_copy(&libs::fixture("misbehaving"), &other, "mine", "none:swapped");
+        let mut program = home.atomic(["--mode", "lines", "--offline"]).start();
+        let (at, _) = program.wait_after(0, "the question", |l| l.contains("Trust the project"));
+        if in_place {
+            std::fs::write(&library, std::fs::read(&other).unwrap()).unwrap();
+        } else {
+            std::fs::rename(&other, &library).unwrap();
+        }
+        program.say("1");
+        program.say("call fixture_tool {}");
+        program.wait_after(at, "the tool", |l| l.contains("fixture_tool of shown"));
+        program.close_stdin();
+        program.finish().ok();
+    }
+}
+
 #[test]
 fn the_trust_command_shows_what_counts_saves_another_answer_and_loads_nothing() {
     let p = Place::new();
