@@ -66,9 +66,6 @@ impl Extensions {
         for t in self.trust.all().into_iter().filter(|t| t.decision.is_none()) {
             let (decision, shown) = self.decide(&t).await;
             self.trust.decided(&t.dir, &decision);
-            if let By::BrokenStore(why) = &decision.by {
-                self.warn(why.clone());
-            }
             let admitted = self.admit(&t, &decision, shown, &|_| true).await;
             let (new, refused, notes) = self.attach(admitted.judged).await;
             for refusal in admitted.refused.iter().chain(&refused) {
@@ -292,11 +289,16 @@ impl Extensions {
     pub(crate) async fn scan_projects(&self, scan: &mut Scan, chosen: &(dyn Fn(&str) -> bool + Sync)) {
         for mut t in self.trust.all() {
             let implicit = matches!(&t.decision, Some(d) if d.by == By::Nothing);
-            if implicit && !self.unopened(&t).is_empty() {
+            // Trusted because it brought nothing: that says nothing about what it brings now.
+            if implicit && !self.survey(&t).await.judged.is_empty() {
                 t.decision = None;
             }
             let (decision, shown) = self.decide(&t).await;
             self.trust.decided(&t.dir, &decision);
+            let trusted = self.project_trusted();
+            if let Ok(engine) = self.engine("trust") {
+                engine.update_view(|v| v.project_trusted = trusted);
+            }
             let admitted = self.admit(&t, &decision, shown, chosen).await;
             scan.refused.extend(admitted.refused);
             scan.notes.extend(admitted.notes);
