@@ -4,7 +4,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod activation;
-mod demo;
+mod answers;
+mod conflicts;
+mod crash_matrix;
 mod discovery;
 mod environment;
 mod extension_commands;
@@ -17,12 +19,15 @@ mod instances;
 mod isolation;
 mod members;
 mod model_server;
+mod overruns;
 mod panics;
 mod peer;
 mod pins;
 mod program;
+mod prompt;
 mod refusals;
 mod small_server;
+mod supervisor;
 mod tidy;
 mod trust_asking;
 mod trust_command;

@@ -3,7 +3,7 @@
 use atomic_tests::{
     env::Home,
     libs::{self, file_name, first_party},
-    live::{bash, lines, text},
+    live::{lines, text},
     patch::{manifest_copy, misbehaving},
     tree::{repo, shell_blocks},
 };
@@ -27,6 +27,7 @@ fn the_commands_of_the_readme_work() {
         let mut shell = Command::new("bash");
         shell.args(["-euo", "pipefail", "-c", &block]).current_dir(home.cwd());
         shell.env_clear().envs(home.environment()).env("PATH", path());
+        shell.env("CARGO_TARGET_DIR", libs::crates_target());
         let out = shell.output().unwrap();
         let text = String::from_utf8_lossy(&out.stdout).into_owned();
         assert!(out.status.success(), "{block}\n{text}\n{}", String::from_utf8_lossy(&out.stderr));
@@ -116,59 +117,10 @@ fn a_library_a_folder_and_a_crate_can_be_named_on_the_command_line() {
         text("done")
     ]);
     let script = home.script(&turns).display().to_string();
-    let json =
-        home.atomic(["--mode", "json", "-p", "hi", "--script", &script, "-e", "from-crate"]).run().ok();
+    let json = home
+        .atomic(["--mode", "json", "-p", "hi", "--script", &script, "-e", "from-crate"])
+        .env("CARGO_TARGET_DIR", libs::crates_target())
+        .run()
+        .ok();
     assert!(json.stdout.contains("Hello, Bo!"), "{}\n{}", json.stdout, json.stderr);
-}
-
-#[test]
-fn an_extension_is_also_a_program() {
-    let home = Home::new();
-    misbehaving(&home, "program", "main");
-    let done =
-        home.atomic(["extension", "run", "program", "--", "3", "two words", "--flag"]).run_with("from stdin");
-    assert_eq!(done.code, Some(3), "{}", done.stderr);
-    assert_eq!(done.stdout, "args [\"3\", \"two words\", \"--flag\"] stdin from stdin\n");
-    // Another extension of the same home is not loaded for it.
-    let other = misbehaving(&home, "other", "none");
-    home.atomic(["extension", "run", "program", "--", "0"]).run().ok();
-    assert!(lines(&other).is_empty(), "{:?}", lines(&other));
-    assert!(home.sessions().is_empty());
-}
-
-#[test]
-fn an_extension_without_a_program_says_so() {
-    let home = Home::new();
-    misbehaving(&home, "plain", "none");
-    let done = home.atomic(["extension", "run", "plain", "--", "x"]).run().exit(1);
-    assert!(done.stderr.contains("plain"), "{}", done.stderr);
-}
-
-#[test]
-fn the_first_party_extensions_are_bundled_beside_the_program() {
-    let home = Home::new();
-    let bin = home.path("bin");
-    fs::create_dir_all(&bin).unwrap();
-    let program = bin.join("atomic");
-    fs::copy(libs::atomic(), &program).unwrap();
-    let own = |args: &[&str]| {
-        let mut run = Command::new(&program);
-        run.args(args).env_clear().envs(home.environment()).current_dir(home.cwd());
-        let out = run.stdin(std::process::Stdio::null()).output().unwrap();
-        let (said, told) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
-        assert!(out.status.success(), "{args:?}\n{said}\n{told}");
-        said.into_owned()
-    };
-    own(&["extension", "bundle", first_party("hello").parent().unwrap().to_str().unwrap()]);
-    let laid: Vec<String> = fs::read_dir(bin.join("extensions"))
-        .unwrap()
-        .map(|e| e.unwrap().file_name().to_string_lossy().into_owned())
-        .collect();
-    for name in ["hello", "event-log", "permission-gate", "protected-paths", "todo"] {
-        assert!(laid.contains(&file_name(name)), "{name}: {laid:?}");
-    }
-    // From there they load by themselves.
-    let script = home.script(&json!([bash("rm -rf x"), text("done")]));
-    let said = own(&["--mode", "json", "-p", "hi", "--script", script.to_str().unwrap()]);
-    assert!(said.contains("Blocked by permission-gate"), "{said}");
 }

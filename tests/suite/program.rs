@@ -13,6 +13,17 @@ use serde_json::json;
 use std::{fs, path::Path};
 
 #[test]
+fn an_extension_that_is_a_program_gets_arguments_and_stdin_and_its_exit_code_is_the_programs() {
+    let home = Home::new();
+    misbehaving(&home, "program", "main");
+    let run = home.atomic(["extension", "run", "program", "--", "7", "--help", "a b"]);
+    let done = run.run_with("from stdin").exit(7);
+    assert_eq!(done.stdout, "args [\"7\", \"--help\", \"a b\"] stdin from stdin\n");
+    assert!(home.sessions().is_empty(), "a program has no session");
+    home.atomic(["extension", "run", "program", "--", "0"]).run().ok();
+}
+
+#[test]
 fn a_program_may_be_named_by_its_file_and_only_that_one_is_loaded() {
     let home = Home::new();
     misbehaving(&home, "program", "main");

@@ -10,13 +10,15 @@ use crate::{
     paths::{self, Paths},
     session_place,
     settings::{Around, Settings},
-    trust,
+    tool_names, trust,
 };
 use atomic_agent::{
     engine::{Engine, EngineConfig, PromptParts, ToolSelection},
     event::Event,
     handle::{EngineHandle, Mode},
+    hooks::{Hooks, StartReason},
     model::{Model, ModelInfo, Models, ThinkingLevel},
+    op::Op,
     session::{self, Session, SessionError},
 };
 use atomic_extensions::{Extensions, ExtensionsConfig, FlagKind};
@@ -26,12 +28,32 @@ use std::{path::PathBuf, sync::Arc};
 use tokio::sync::mpsc;
 
 /// What a mode decides about the engine under it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Face {
     pub mode: Mode,
     pub has_ui: bool,
     /// A fatal signal in an extension prints one line and exits 70.
     pub crash_line: bool,
+    /// Where the breadcrumb page goes.
+    pub page: Option<PathBuf>,
+    /// Extensions that are left out this time.
+    pub skip: Vec<String>,
+}
+
+/// What an engine goes on with.
+#[derive(Debug, Clone)]
+pub struct Origin {
+    pub reason: StartReason,
+    /// What was switched on in the engine before.
+    pub active_tools: Option<Vec<String>>,
+    /// What the engine before had decided about the project.
+    pub trusted: Option<bool>,
+}
+
+impl Default for Origin {
+    fn default() -> Self {
+        Origin { reason: StartReason::Startup, active_tools: None, trusted: None }
+    }
 }
 
 /// A running engine and what it was started with.
@@ -52,19 +74,19 @@ pub async fn launch(
     args: &RunArgs,
     unsettled: Vec<Unsettled>,
     face: Face,
+    origin: Origin,
 ) -> Result<Launched, Card> {
     let models = models(paths, args)?;
-    let mut warnings: Vec<Card> =
-        models.problems().iter().map(|p| Card::told(p.code(), &p.to_string())).collect();
+    let mut warnings: Vec<Card> = models.problems().iter().map(Card::from).collect();
 
     let place = session_place::of(paths, args, face.has_ui)?;
     // What was typed is meant from where it was typed; all else belongs to the session's folder.
     let (typed_in, paths) = (paths, &place.paths);
-    let settings = settings(paths, face, &mut warnings)?;
+    let settings = settings(paths, &face, &mut warnings)?;
     let removed_env = removed_env(&models, &settings);
-    let mut config = extensions_config(paths, args, face, args.extensions.clone(), &settings);
+    let mut config = extensions_config(paths, args, &face, args.extensions.clone(), &settings);
     config.removed_env.clone_from(&removed_env);
-    config.trust = Some(trust::plan(paths, args, &settings, face.has_ui));
+    config.trust = Some(trust::plan(paths, args, &settings, face.has_ui, origin.trusted));
     config.gone_cwd.clone_from(&place.gone);
     config.surroundings = Some(Arc::new(Around { paths: paths.clone() }));
     let (extensions, report) = Extensions::load(config).await;
@@ -101,9 +123,16 @@ pub async fn launch(
         output_dir: paths.home.join("outputs"),
         ..ToolsConfig::default()
     });
+    let known: Vec<String> = tools.iter().map(|t| t.spec().name.clone()).collect();
+    let of_extensions = Hooks::tools(&*extensions).into_iter().map(|t| t.spec().name.clone());
+    let known: Vec<String> = known.into_iter().chain(of_extensions).collect();
+    // What comes in later may have it.
+    if !extensions.project_is_pending() {
+        warnings.extend(tool_names::check(args.tools.as_deref().unwrap_or_default(), &known)?);
+    }
     let (context_files, unread) = context_files::read(paths, of_project(&extensions));
     warnings.extend(unread);
-    let engine = Engine::prepare(EngineConfig {
+    let config = EngineConfig {
         cwd: paths.cwd.clone(),
         mode: face.mode,
         has_ui: face.has_ui,
@@ -120,10 +149,15 @@ pub async fn launch(
             append_system_prompt: args.append_system_prompt.clone(),
             context_files,
         },
-    });
+    };
+    let engine = Engine::prepare_for(config, origin.reason);
     // Before the extensions are bound: what they had to say until now comes with that.
     let events = engine.handle().subscribe();
     extensions.bind(engine.handle().clone());
+    if let Some(names) = origin.active_tools {
+        // Taken in before the first hook: the session starts with what was on.
+        engine.handle().send(Op::SetActiveTools { names });
+    }
     let handle = engine.run().map_err(|e| Card::told("cli::no_thread", &e.to_string()))?;
     if let Some(dir) = &args.watch_crate {
         let loaded = extensions.list().into_iter().map(|e| (e.name, e.sha256)).collect();
@@ -135,7 +169,7 @@ pub async fn launch(
 }
 
 /// The user's settings. Where nobody can be told, what cannot be read ends the start.
-fn settings(paths: &Paths, face: Face, warnings: &mut Vec<Card>) -> Result<Settings, Card> {
+fn settings(paths: &Paths, face: &Face, warnings: &mut Vec<Card>) -> Result<Settings, Card> {
     let mut usable = |broken: Card| match face.has_ui {
         true => {
             warnings.push(broken);
@@ -171,10 +205,11 @@ fn of_project(extensions: &Extensions) -> context_files::Project {
     }
 }
 
-fn extensions_config(
+/// Without a project: that is for whoever has a session.
+pub fn extensions_config(
     paths: &Paths,
     args: &RunArgs,
-    face: Face,
+    face: &Face,
     cli: Vec<PathBuf>,
     settings: &Settings,
 ) -> ExtensionsConfig {
@@ -191,16 +226,23 @@ fn extensions_config(
     config.handler_timeout = settings.handler_timeout.unwrap_or(config.handler_timeout);
     config.gate_timeout = settings.gate_timeout.or(config.gate_timeout.filter(|_| !face.has_ui));
     config.crash_line = face.crash_line;
+    config.breadcrumbs.clone_from(&face.page);
+    config.skip.clone_from(&face.skip);
+    let flags = <crate::args::Args as clap::CommandFactory>::command();
+    config.reserved_flags = flags.get_arguments().filter_map(|a| a.get_long().map(str::to_owned)).collect();
+    config.reserved_flags.extend(["help", "version"].map(str::to_owned));
+    let own = atomic_tools::builtin_tools(ToolsConfig::default());
+    config.builtin_tools = own.iter().map(|t| t.spec().name.clone()).collect();
     config
 }
 
 /// For `atomic extension run`: the extension without a session, a model, a tool or a project.
 pub fn without_session(paths: &Paths, library: PathBuf) -> Result<ExtensionsConfig, Card> {
     let args = RunArgs { no_extensions: true, ..RunArgs::default() };
-    let face = Face { mode: Mode::Print, has_ui: false, crash_line: true };
+    let face = Face { mode: Mode::Print, has_ui: false, crash_line: true, page: None, skip: Vec::new() };
     let models = ModelSet::load(Sources { models_json: Some(paths.models_json()), ..Sources::default() });
     let settings = Settings::read(paths)?;
-    let mut config = extensions_config(paths, &args, face, vec![library], &settings);
+    let mut config = extensions_config(paths, &args, &face, vec![library], &settings);
     config.removed_env = removed_env(&models, &settings);
     Ok(config)
 }
@@ -218,6 +260,10 @@ pub fn libraries(named: &[PathBuf], quiet: bool) -> Result<Vec<PathBuf>, Card> {
         })?;
         match extension::is_crate(&path) {
             true => {
+                eprintln!(
+                    "building {} (once, at start: after a change start again, or type `atomic extension install` for /reload)…",
+                    crate::sanitize::line(&path.display().to_string(), 200)
+                );
                 let built = Build { quiet, ..Build::default() }.run(&path)?;
                 found.extend(built.into_iter().map(|b| b.library.canonicalize().unwrap_or(b.library)));
             }

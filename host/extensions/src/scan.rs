@@ -22,11 +22,18 @@ impl Extensions {
     pub(crate) async fn scan(&self, chosen: &(dyn Fn(&str) -> bool + Sync)) -> Scan {
         let mut scan = self.scan_safe().await;
         self.scan_projects(&mut scan, chosen).await;
+        self.leave_out(&mut scan);
+        scan
+    }
+
+    /// What is not to be loaded here, or this time.
+    fn leave_out(&self, scan: &mut Scan) {
         scan.drop_disabled(self);
         if let Some(only) = &self.config().only {
             scan.prepared.retain(|p| p.name == *only);
         }
-        scan
+        let skipped = lock(self.skipped());
+        scan.prepared.retain(|p| !skipped.contains(&p.name));
     }
 
     /// What needs no trust.
@@ -60,32 +67,14 @@ impl Extensions {
         let prepared = in_parallel(&found.candidates, |c| {
             Judged::of(&self.copies, c, false).and_then(|j| j.place(&self.copies))
         });
-        let mut good = Vec::new();
-        for (rank, (candidate, p)) in found.candidates.into_iter().zip(prepared).enumerate() {
+        for (rank, p) in prepared.into_iter().enumerate() {
             match p {
                 // Refused ones keep their place: a generation that goes on in it is not moved.
-                Ok(p) => good.push((candidate, Prepared { rank, ..p })),
+                Ok(p) => scan.prepared.push(Prepared { rank, ..p }),
                 Err(refusal) => scan.refused.push(refusal),
             }
         }
-        let named =
-            good.iter().map(|(c, p)| (c.clone(), p.name.clone(), p.manifest.version.clone())).collect();
-        let (kept, shadowed) = discover::resolve_identity(named);
-        for note in shadowed {
-            scan.take(note);
-        }
-        let mut good: Vec<Prepared> = good.into_iter().map(|(_, p)| p).collect();
-        scan.prepared = kept
-            .iter()
-            .filter_map(|r| {
-                let at = good.iter().position(|p| p.path == r.candidate.path)?;
-                Some(good.swap_remove(at))
-            })
-            .collect();
-        scan.drop_disabled(self);
-        if let Some(only) = &self.config().only {
-            scan.prepared.retain(|p| p.name == *only);
-        }
+        self.leave_out(&mut scan);
         self.copies.save();
         scan
     }

@@ -13,7 +13,13 @@ use atomic_extensions::trust::{self, TrustPlan, TrustStore, Users, borrowed};
 use std::path::PathBuf;
 
 /// For one start. `interactive`: somebody can be asked.
-pub fn plan(paths: &Paths, args: &RunArgs, settings: &Settings, interactive: bool) -> TrustPlan {
+pub fn plan(
+    paths: &Paths,
+    args: &RunArgs,
+    settings: &Settings,
+    interactive: bool,
+    carried: Option<bool>,
+) -> TrustPlan {
     TrustPlan {
         agent_dir: paths.agent(),
         command_line: match (args.approve, args.no_approve) {
@@ -22,19 +28,24 @@ pub fn plan(paths: &Paths, args: &RunArgs, settings: &Settings, interactive: boo
             _ => None,
         },
         default: settings.default_trust,
+        carried,
         pinning: !settings.pinning_off,
         interactive,
         user_home: paths.user_home.clone(),
-        borrowed: args.lenders.clone(),
+        borrowed: lenders(paths, args),
     }
 }
 
 /// Folders that `-e` names and that bring more than a library (events.md B.9). The current
 /// folder is asked about anyway.
-pub fn lenders(paths: &Paths, named: &[PathBuf]) -> Vec<PathBuf> {
-    let dirs = named.iter().filter_map(|path| paths.cwd.join(path).canonicalize().ok());
+fn lenders(paths: &Paths, args: &RunArgs) -> Vec<PathBuf> {
+    let named = args.lenders.iter().chain(&args.extensions);
+    let dirs = named.filter_map(|path| paths.cwd.join(path).canonicalize().ok());
     let here = paths.cwd.canonicalize().unwrap_or_else(|_| paths.cwd.clone());
-    dirs.filter(|dir| dir.is_dir() && *dir != here && !borrowed(dir, users(paths)).is_empty()).collect()
+    let mut lend: Vec<PathBuf> =
+        dirs.filter(|d| d.is_dir() && *d != here && !borrowed(d, users(paths)).is_empty()).collect();
+    lend.dedup();
+    lend
 }
 
 pub fn users(paths: &Paths) -> Users<'_> {

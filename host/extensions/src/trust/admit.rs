@@ -11,7 +11,7 @@ use crate::{
     convert,
     discover::Note,
     dispatch::{Reason, SESSION_START},
-    host::{Extensions, LoadReport},
+    host::{Extensions, LoadReport, lock},
     loading::{Prepared, Scan},
     refusal::{Refusal, Why},
 };
@@ -242,9 +242,10 @@ impl Extensions {
     async fn attach(&self, judged: Vec<Judged>) -> (Vec<u64>, Vec<Refusal>, Vec<String>) {
         let (mut refused, mut notes, mut new) = (Vec::new(), Vec::new(), Vec::new());
         let disabled = self.disabled();
+        let skipped = lock(self.skipped()).clone();
         for j in judged {
             let (name, path) = (j.name().to_owned(), j.candidate.path.clone());
-            if disabled.contains(&name) {
+            if disabled.contains(&name) || skipped.contains(&name) {
                 continue;
             }
             if self.config().only.as_ref().is_some_and(|only| *only != name) {
@@ -279,7 +280,7 @@ impl Extensions {
             }
         }
         if !new.is_empty() {
-            self.publish();
+            notes.extend(self.publish());
         }
         (new, refused, notes)
     }
@@ -303,17 +304,10 @@ impl Extensions {
             scan.refused.extend(admitted.refused);
             scan.notes.extend(admitted.notes);
             for j in admitted.judged {
-                let taken = scan.prepared.iter().find(|p| p.name == j.name());
-                if let Some(winner) = taken {
-                    let same = std::fs::canonicalize(&winner.path).is_ok_and(|real| real == j.candidate.real);
-                    if !same {
-                        scan.notes.push(format!(
-                            "extension {} is loaded from {}; {} has the same name and was skipped",
-                            winner.name,
-                            winner.path.display(),
-                            j.candidate.path.display()
-                        ));
-                    }
+                // Reached already, by another name.
+                let same =
+                    |p: &Prepared| std::fs::canonicalize(&p.path).is_ok_and(|real| real == j.candidate.real);
+                if scan.prepared.iter().any(same) {
                     continue;
                 }
                 let rank = scan.prepared.iter().map(|p| p.rank + 1).max().unwrap_or_default();

@@ -98,12 +98,19 @@ impl Extensions {
             // Decided by whoever made this host.
             return Known { command_line: Some(self.config().project_trusted), ..Known::default() };
         };
+        let saved = self.saved(&t.dir);
+        let carried = plan.carried.filter(|_| !t.borrowed).map(|trusted| match &saved {
+            SavedAnswer::Of { trusted: same, at } if *same == trusted => By::Saved { at: at.clone() },
+            _ if trusted => By::User(Choice::TrustOnce),
+            _ => By::User(Choice::RefuseOnce),
+        });
+        let carried = carried.map(|by| Decision { trusted: plan.carried == Some(true), by });
         Known {
             command_line: plan.command_line,
-            cached: t.decision.clone(),
+            cached: t.decision.clone().or(carried),
             inputs: !self.inputs_of(t).is_empty(),
             hooks: None,
-            saved: self.saved(&t.dir),
+            saved,
             default: plan.default,
             ui: plan.interactive && self.engine("trust").is_ok(),
             chosen: None,

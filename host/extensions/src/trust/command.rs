@@ -131,13 +131,8 @@ impl Extensions {
         if let Some(decision) = self.trust.project().filter(|d| d.by != By::Nothing) {
             let _ = writeln!(text, "project: {}", decision.sentence());
         }
-        let left = self.graveyard.totals();
-        if left != Default::default() {
-            let _ = writeln!(
-                text,
-                "left behind: {} libraries ({} KiB), {} instances, {} threads",
-                left.libraries, left.anon_kb, left.instances, left.threads
-            );
+        if let Some(left) = self.graves() {
+            let _ = writeln!(text, "{left}");
         }
         text
     }

@@ -42,6 +42,8 @@ pub struct TrustPlan {
     /// `--approve`, `--no-approve`.
     pub command_line: Option<bool>,
     pub default: DefaultTrust,
+    /// What the engine before this one had decided, when this one goes on for it.
+    pub carried: Option<bool>,
     /// `projectExtensionPinning` is not off.
     pub pinning: bool,
     /// Somebody can be asked: the decision is left to the session (events.md B.5).
