@@ -39,9 +39,12 @@ pub(super) async fn ask(a: &Asker, op: &str, bytes: &[u8]) -> Outcome {
     let Ok(engine) = a.host.engine(op) else { return Ok(default_answer(op).unwrap_or_default()) };
     let dialog = match op {
         "ui.confirm" => Dialog::Confirm { title: q.title, message: q.message, timeout_ms: q.timeout_ms },
-        "ui.select" => {
-            Dialog::Select { title: q.title, options: q.options.clone(), timeout_ms: q.timeout_ms }
-        }
+        "ui.select" => Dialog::Select {
+            title: q.title,
+            message: None,
+            options: q.options.clone(),
+            timeout_ms: q.timeout_ms,
+        },
         "ui.input" => Dialog::Input { title: q.title, placeholder: q.placeholder, timeout_ms: q.timeout_ms },
         _ => Dialog::Editor { title: q.title, prefill: q.prefill },
     };

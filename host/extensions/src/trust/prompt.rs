@@ -71,9 +71,9 @@ pub fn described(s: &Shown, indent: &str) -> String {
 }
 
 impl Subject<'_> {
-    /// The first line is the question, the others say what a yes means.
-    fn text(&self, question: &str) -> String {
-        let mut text = format!("{question}\n");
+    /// What a yes means.
+    fn text(&self) -> String {
+        let mut text = String::new();
         text += match self.borrowed {
             true => {
                 "This folder of -e brings more than its library: what it holds below can steer the agent.\n"
@@ -115,18 +115,19 @@ impl Subject<'_> {
 
     /// The question of a start.
     pub(crate) fn question(&self) -> (Dialog, Vec<(String, Choice)>) {
-        self.dialog(self.text(&self.name()))
+        self.dialog(self.name())
     }
 
     /// The same from `/trust`, which says what counts now.
     pub(crate) fn again(&self, now: &str) -> (Dialog, Vec<(String, Choice)>) {
-        self.dialog(self.text(&format!("{} Now: {now}.", self.name())))
+        self.dialog(format!("{} Now: {now}.", self.name()))
     }
 
     fn dialog(&self, title: String) -> (Dialog, Vec<(String, Choice)>) {
         let options = options(self.dir);
         let labels = options.iter().map(|(label, _)| label.clone()).collect();
-        (Dialog::Select { title, options: labels, timeout_ms: None }, options)
+        let message = Some(self.text());
+        (Dialog::Select { title, message, options: labels, timeout_ms: None }, options)
     }
 }
 
@@ -231,7 +232,7 @@ mod tests {
         let subject =
             Subject { dir: Path::new(dir), borrowed: false, inputs: &inputs, libraries, refused: &[] };
         match subject.question().0 {
-            Dialog::Select { title, options, .. } => (title, options),
+            Dialog::Select { title, message, options, .. } => (title + "\n" + &message.unwrap(), options),
             other => panic!("{other:?}"),
         }
     }

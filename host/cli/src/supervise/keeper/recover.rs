@@ -154,6 +154,7 @@ impl Keeper {
         let with = format!("go on with {who}");
         let quit = "quit".to_owned();
         let dialog = Dialog::Select {
+            message: None,
             title: format!("{}. The session is safe.", capital(&loss.what)),
             options: vec![without, with.clone(), quit.clone()],
             timeout_ms: None,
