@@ -166,9 +166,9 @@ pub mod prelude {
         protocol::{
             AfterProviderResponse, AgentEnd, AgentSettled, AgentStart, BeforeAgentStart,
             BeforeProviderHeaders, BeforeProviderRequest, Context, ContextEvent, EventKind, Input,
-            MessageEnd, MessageStart, MessageUpdate, Raw, ResourcesDiscover, SessionShutdown, SessionStart,
-            ToolCall, ToolExecutionEnd, ToolExecutionStart, ToolExecutionUpdate, ToolResult, ToolResultEvent,
-            TurnEnd, TurnStart,
+            MessageEnd, MessageStart, MessageUpdate, ProjectTrust, Raw, ResourcesDiscover, SessionShutdown,
+            SessionStart, ToolCall, ToolExecutionEnd, ToolExecutionStart, ToolExecutionUpdate, ToolResult,
+            ToolResultEvent, TurnEnd, TurnStart, UiPromptEnd, UiPromptStart,
             agent::BeforeAgentStartAnswer,
             builtin::{
                 BashDetails, BashInput, EditDetails, EditInput, FindInput, LsInput, ReadInput, SearchInput,
@@ -184,6 +184,7 @@ pub mod prelude {
             registry::{Flag, FlagValue, Phase},
             session::{ResourcesAnswer, SessionEntry},
             tool::{ToolCallAnswer, ToolDetails, ToolInput, ToolResult, ToolResultPatch, block},
+            trust::ProjectTrustAnswer,
             ui::Level,
         },
         schemars::JsonSchema,

@@ -88,7 +88,8 @@ fn refuse(out: Sender<Vec<u8>>, written: std::thread::JoinHandle<()>, card: Card
 }
 
 fn with_hello(mut args: RunArgs, hello: &Hello) -> RunArgs {
-    args.extensions = hello.extensions.clone();
+    // A crate is its library by now; what its folder lends beside is asked about all the same.
+    args.lenders = std::mem::replace(&mut args.extensions, hello.extensions.clone());
     args.no_extensions |= hello.bare;
     if hello.bare {
         args.extensions.clear();
@@ -102,7 +103,7 @@ fn with_hello(mut args: RunArgs, hello: &Hello) -> RunArgs {
 
 impl From<&Hello> for Origin {
     fn from(hello: &Hello) -> Self {
-        Origin { reason: hello.reason, active_tools: hello.active_tools.clone() }
+        Origin { reason: hello.reason, active_tools: hello.active_tools.clone(), trusted: hello.trusted }
     }
 }
 

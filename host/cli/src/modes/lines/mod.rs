@@ -275,6 +275,9 @@ impl Prompt<'_> {
 
     fn answer(&mut self, answer: Answer) -> Next {
         self.waiting = self.waiting.saturating_sub(1);
+        if let Ok(Value::String(text)) = answer.as_ref().map(|a| &a["text"]) {
+            self.view.text(text);
+        }
         if let Ok(queue) = &answer {
             self.view.taken_back(queue);
         }
@@ -371,7 +374,7 @@ impl Prompt<'_> {
             Line::Nothing => {}
             Line::Quit => return Next::Quit { from_signal: false },
             Line::Help => self.view.help(&commands),
-            Line::Extensions => self.view.extensions(&catalogue.extensions, catalogue.graves.as_deref()),
+            Line::Host { name, args } => self.ask(Op::HostCommand { name, args }),
             Line::Reload { names, now } => self.ask(Op::Reload { names, now, origin: None }),
             Line::New => self.ask(Op::NewSession { parent_session: None, origin: None }),
             Line::Bash { command, hidden } => {

@@ -14,7 +14,6 @@ use atomic_agent::{
     message::{AssistantEvent, Content, Message, StopReason},
     model::ModelInfo,
 };
-use atomic_extensions::LoadedInfo;
 use serde_json::Value;
 use std::io::Write;
 use tool_lines::name;
@@ -250,29 +249,9 @@ impl<W: Write> View<W> {
         }
     }
 
-    pub fn extensions(&mut self, loaded: &[LoadedInfo], graves: Option<&str>) {
-        if loaded.is_empty() {
-            self.line("No extensions are loaded.");
-        }
-        for e in loaded {
-            self.line(&format!(
-                "{} {} ({}, generation {})",
-                name(&e.name),
-                name(&e.version),
-                e.scope.name(),
-                e.generation
-            ));
-            self.line(&format!("    {}", e.path.display()));
-            for (what, names) in [("tools", &e.tools), ("commands", &e.commands), ("events", &e.events)] {
-                if !names.is_empty() {
-                    let names: Vec<String> = names.iter().map(|n| name(n)).collect();
-                    self.line(&format!("    {what}: {}", names.join(", ")));
-                }
-            }
-        }
-        if let Some(graves) = graves {
-            self.remark(graves);
-        }
+    /// What a command of the program says.
+    pub fn text(&mut self, text: &str) {
+        text.lines().for_each(|line| self.line(line));
     }
 
     pub fn event(&mut self, event: &Event) {

@@ -128,6 +128,7 @@ pub fn start(plan: Plan) -> Result<Desk, Card> {
         first: Some(first),
         child: None,
         ready: false,
+        decided: false,
         held_back: Vec::new(),
         pending: HashMap::new(),
         next: 1,
@@ -158,6 +159,8 @@ struct Keeper {
     child: Option<Child>,
     /// The engine has said that it runs.
     ready: bool,
+    /// A session was ready: what it had decided about the project counts for the next engine.
+    decided: bool,
     /// Ops that wait for an engine.
     held_back: Vec<OpRequest>,
     pending: HashMap<u64, oneshot::Sender<Result<Value, OpError>>>,
@@ -223,6 +226,7 @@ impl Keeper {
             },
             session: goes_on.then_some(view.session_file).flatten(),
             active_tools: (reason == StartReason::Reload).then_some(view.active_tools),
+            trusted: self.decided.then_some(view.project_trusted),
         };
         self.ready = false;
         self.silent = Silence::default();
@@ -380,6 +384,7 @@ impl Keeper {
             Event::DialogOpened { id, .. } => drop(self.dialogs.insert(*id)),
             Event::DialogClosed { id } => drop(self.dialogs.remove(id)),
             Event::Reloaded { .. } => self.skip.clear(),
+            Event::SessionReady { .. } => self.decided = true,
             // Told when the program really ends: another engine may go on.
             Event::Stopped => return,
             _ => {}
