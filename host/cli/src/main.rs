@@ -52,7 +52,12 @@ fn run(program: OsString, given: Vec<OsString>) -> Result<u8, Card> {
         return Err(card);
     }
     let (own, unsettled) = extension_flags::set_aside(&definition, given);
-    let matches = definition.get_matches_from(std::iter::once(program.clone()).chain(own));
+    let matches = match definition.try_get_matches_from(std::iter::once(program.clone()).chain(own)) {
+        Ok(matches) => matches,
+        Err(e) if e.use_stderr() => e.exit(),
+        // Help and version: what cannot be written is an error there too.
+        Err(e) => return Ok(stdio::say(&e.render().to_string())),
+    };
     let args = Args::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
     if args.help_all {
         let paths = Paths::from_environment()?;

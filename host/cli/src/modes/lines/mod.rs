@@ -135,7 +135,7 @@ pub async fn run(mut desk: Desk, stdio: &mut Stdio) -> Result<u8, Card> {
                 match first {
                     Ok(Ok(first)) => prompt.greet(first),
                     Ok(Err(card)) => {
-                        desk.control.end().await;
+                        desk.control.end(end::LEFTOVER).await;
                         return Err(card);
                     }
                     // It comes to an end that is told as an event.
@@ -162,9 +162,10 @@ pub async fn run(mut desk: Desk, stdio: &mut Stdio) -> Result<u8, Card> {
     };
     prompt.view.close();
     let asked = desk.handle.request(Op::Shutdown { from_signal });
-    let _ = tokio::time::timeout(end::ENGINE, asked).await;
-    desk.control.end().await;
-    Ok(0)
+    let told = tokio::time::timeout(end::ENGINE, asked).await;
+    // What did not answer until now is not waited for any longer.
+    desk.control.end(if told.is_ok() { end::LEFTOVER } else { Duration::ZERO }).await;
+    Ok(u8::from(desk.failed()))
 }
 
 impl Prompt<'_> {

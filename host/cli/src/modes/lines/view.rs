@@ -288,7 +288,7 @@ impl<W: Write> View<W> {
                 self.line(&format!("! {what}"));
                 for call in unanswered {
                     let text = format!(
-                        "! {} {} had begun and has no result: it may have had effects",
+                        "! {} {} has no result: it may have run, and had effects",
                         call.tool_name, call.args
                     );
                     self.line(&sanitize::line(&text, 200));
@@ -307,10 +307,8 @@ impl<W: Write> View<W> {
                     true => "the engine has not answered".to_owned(),
                     false => format!("{extension} has held the engine in {event}"),
                 };
-                self.remark(&format!(
-                    "{who} for {:.1} s; Ctrl+C twice goes on without it",
-                    *held_ms as f64 / 1000.0
-                ));
+                let how = if self.interactive { "; Ctrl+C twice goes on without it" } else { "" };
+                self.remark(&format!("{who} for {:.1} s{how}", *held_ms as f64 / 1000.0));
             }
             Event::Reloaded { report } => {
                 for line in reload_lines::lines(report) {
