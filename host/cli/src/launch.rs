@@ -162,7 +162,7 @@ pub async fn launch(
     if let Some(dir) = &args.watch_crate {
         let loaded = extensions.list().into_iter().map(|e| (e.name, e.sha256)).collect();
         let dir = dir.canonicalize().unwrap_or_else(|_| dir.clone());
-        extension::dev::watch(dir, loaded, handle.clone())
+        extension::dev::watch(paths, dir, loaded, handle.clone())
             .map_err(|e| Card::told("cli::no_thread", &e.to_string()))?;
     }
     Ok(Launched { handle, events, extensions, warnings, messages })
