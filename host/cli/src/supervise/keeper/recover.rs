@@ -239,7 +239,12 @@ impl Keeper {
         }
         let (on, quit) = ("go on without it".to_owned(), "quit".to_owned());
         let options = vec![on.clone(), quit];
-        let dialog = Dialog::Select { message: None, title: format!("{what}."), options, timeout_ms: None };
+        let dialog = Dialog::Select {
+            title: format!("{what}."),
+            message: Some("It may have guarded something.".into()),
+            options,
+            timeout_ms: None,
+        };
         match self.question(dialog).await {
             Some(DialogAnswer::Value(v)) if v == on => Flow::On,
             _ => Flow::Over,
