@@ -496,8 +496,8 @@ fn watch_for_crashes(config: &ExtensionsConfig) {
         if let Err(e) = breadcrumb::catch_fatal_signals(then) {
             tracing::warn!("fatal signals are not caught: {e}");
         }
-        if config.crash_line {
-            breadcrumb::watch_for_exit();
+        if config.crash_line || config.breadcrumbs.is_some() {
+            breadcrumb::watch_for_exit(then);
         }
     });
 }

@@ -15,7 +15,7 @@ use crate::{
     paths::Paths,
     stdio,
 };
-use atomic_agent::{digest::Digest, event::Event, hooks::Hooks, message::Message, op::OpError};
+use atomic_agent::{digest::Digest, event::Event, handle::View, hooks::Hooks, message::Message, op::OpError};
 use serde_json::Value;
 use std::{
     sync::{Arc, mpsc::Sender},
@@ -254,8 +254,8 @@ impl Serve {
         }
         let Some(tired) = self.launched.extensions.tired() else { return };
         let mut postponed = tired.postponed;
-        if self.view.session_file.is_none() {
-            postponed.push("the session is not written to a file yet".into());
+        if self.view.session_file.is_none() && self.launched.handle.view(has_content) {
+            postponed.push("the session is in no file, and would be lost".into());
         }
         let said = (postponed.clone(), tired.badly);
         if self.tired.as_ref() != Some(&said) {
@@ -263,6 +263,12 @@ impl Serve {
             self.tired = Some(said);
         }
     }
+}
+
+/// More than what every session begins with.
+fn has_content(view: &View) -> bool {
+    let begins = |e: &Value| matches!(e["type"].as_str(), Some("model_change" | "thinking_level_change"));
+    view.entries.iter().any(|e| !begins(e))
 }
 
 fn resumed(launched: &Launched) -> Option<Resumed> {

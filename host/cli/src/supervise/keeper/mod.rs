@@ -204,7 +204,10 @@ impl Keeper {
             extensions: self.plan.extensions.clone(),
             skip: self.skip.iter().cloned().collect(),
             bare: self.bare,
-            reason: if view.session_file.is_some() { reason } else { StartReason::Startup },
+            reason: match reason {
+                StartReason::Resume if view.session_file.is_none() => StartReason::Startup,
+                other => other,
+            },
             session: goes_on.then_some(view.session_file).flatten(),
             active_tools: (reason == StartReason::Reload).then_some(view.active_tools),
         };

@@ -229,7 +229,10 @@ impl Keeper {
                 }
             }
         }
-        eprintln!("the engine is replaced: {why}");
+        // On a screen that is the log; elsewhere the line below says it.
+        if self.plan.asks {
+            eprintln!("the engine is replaced: {why}");
+        }
         self.notify("info", &format!("The engine is replaced: {why}."));
         self.leaving = Leaving::Asked;
         if let Some(child) = &self.child {
