@@ -6,6 +6,7 @@ mod containment;
 mod edits;
 mod events;
 mod lifecycle;
+mod samples;
 #[cfg(feature = "tracing")]
 mod logging;
 #[cfg(feature = "macros")]
