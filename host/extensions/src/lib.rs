@@ -7,6 +7,7 @@
 pub mod breadcrumb;
 mod calls;
 mod commands;
+mod config;
 mod conflicts;
 mod convert;
 pub mod copies;
@@ -17,6 +18,7 @@ pub mod filecheck;
 pub mod generation;
 pub mod graveyard;
 mod host;
+mod late_flags;
 mod load;
 mod loading;
 mod program;
@@ -27,6 +29,7 @@ mod scan;
 mod statuses;
 mod tired;
 mod tools;
+pub mod trust;
 mod watchdog;
 
 pub use dispatch::{Class, EVENTS, EventRow, Fired};

@@ -107,7 +107,7 @@ macro_rules! events {
 events! {
     /// Only extensions that need no trust are asked.
     ProjectTrust "project_trust" Decision ProjectTrustPayload => Option<ProjectTrustAnswer>,
-        "all; dialogs in tui and rpc", Later "trust";
+        "all; dialogs in tui and rpc", In "host/extensions/src/dispatch/decision.rs";
     SessionStart "session_start" Notify SessionStartPayload => (),
         "all", In "host/agent/src/jobs.rs";
     /// Relative paths are those of `cwd`; each keeps who contributed it.
@@ -158,9 +158,9 @@ events! {
     AgentSettled "agent_settled" Notify AgentSettledPayload => (),
         "all", In "host/agent/src/run.rs";
     UiPromptStart "ui_prompt_start" Concurrent UiPromptPayload => (),
-        "tui, rpc", Later "dialogs";
+        "tui, rpc", In "host/extensions/src/dispatch/prompts.rs";
     UiPromptEnd "ui_prompt_end" Concurrent UiPromptPayload => (),
-        "tui, rpc", Later "dialogs";
+        "tui, rpc", In "host/extensions/src/dispatch/prompts.rs";
     TurnStart "turn_start" Notify TurnStartPayload => (),
         "all", In "host/agent/src/run.rs";
     TurnEnd "turn_end" Boundary TurnEndPayload => Option<BoundaryAnswer>,

@@ -6,11 +6,11 @@ mod containment;
 mod edits;
 mod events;
 mod lifecycle;
-mod samples;
 #[cfg(feature = "tracing")]
 mod logging;
 #[cfg(feature = "macros")]
 mod macros;
+mod samples;
 mod tools;
 
 use serde_json::{Value, json};
