@@ -35,7 +35,19 @@ async fn before(live: &Live, event: BeforeEvent, fields: Value) -> Veto {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_room_tells_reaches_extensions_as_it_was_told() {
     let home = Home::new();
-    let modes = RoomEvent::ALL.map(|(_, name)| format!("answer:{name}=null"));
+    let names = [
+        "session_compact",
+        "session_compact_failed",
+        "compaction_start",
+        "compaction_end",
+        "session_tree",
+        "workflow_lifecycle",
+        "workflow_activity_changed",
+        "workflow_stage_completed",
+        "workflow_heartbeat",
+    ];
+    assert_eq!(RoomEvent::ALL.map(|(_, name)| name), names);
+    let modes = RoomEvent::ALL.map(|(_, name)| format!("replies:{name}=null"));
     let (live, outs) = session(&home, &modes.each_ref().map(|m| m.as_str())).await;
     for (n, (event, name)) in RoomEvent::ALL.into_iter().enumerate() {
         let fields = object(json!({"cursor": {"epoch": "e", "revision": n}, "reason": "manual"}));
@@ -54,7 +66,7 @@ async fn a_truthy_answer_a_fault_and_silence_cancel_nothing() {
     let home = Home::new();
     let event = "session_before_fork";
     let modes = [
-        &format!("answer:{event}={{\"skipConversationRestore\":true}}")[..],
+        &format!("replies:{event}={{\"skipConversationRestore\":true}}")[..],
         &format!("fails:{event}"),
         "none",
     ];
@@ -70,9 +82,9 @@ async fn a_truthy_answer_a_fault_and_silence_cancel_nothing() {
 async fn the_first_that_cancels_ends_the_question_and_its_answer_is_the_whole_answer() {
     let home = Home::new();
     let modes = [
-        r#"answer:session_before_tree={"label":"old","summary":{"summary":"s"}}"#,
-        r#"answer:session_before_tree={"cancel":true}"#,
-        r#"answer:session_before_tree={"label":"never"}"#,
+        r#"replies:session_before_tree={"label":"old","summary":{"summary":"s"}}"#,
+        r#"replies:session_before_tree={"cancel":true}"#,
+        r#"replies:session_before_tree={"label":"never"}"#,
     ];
     let (live, outs) = session(&home, &modes).await;
     let veto = before(&live, BeforeEvent::Tree, json!({"preparation": {"targetId": "e1"}})).await;
@@ -90,8 +102,11 @@ async fn the_first_that_cancels_ends_the_question_and_its_answer_is_the_whole_an
 async fn a_later_answer_replaces_an_earlier_one_and_one_without_a_known_key_does_not() {
     let home = Home::new();
     let event = "session_before_compact";
-    let modes =
-        ["compacts", &format!("answer:{event}={{\"other\":1}}"), &format!("answer:{event}={{\"cancel\":7}}")];
+    let modes = [
+        "compacts",
+        &format!("replies:{event}={{\"other\":1}}"),
+        &format!("replies:{event}={{\"cancel\":7}}"),
+    ];
     let (live, _) = session(&home, &modes).await;
     let asked = json!({
         "reason": "manual", "parameters": {"compression_ratio": 0.5, "preserve_recent": 2, "query": ""},
@@ -108,8 +123,8 @@ async fn a_later_answer_replaces_an_earlier_one_and_one_without_a_known_key_does
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_crash_interrupted_is_restored_by_all_and_replayed_as_the_last_one_says() {
     let home = Home::new();
-    let replay = r#"answer:session_recovery_replay={"decisions":[{"entryId":"e2","action":"deliver"},{"entryId":"lost","action":"drop"},{"entryId":"e1","action":"eat"}]}"#;
-    let modes = ["recovery", replay, r#"answer:session_recovery_restore={"notices":["and",7,"more"]}"#];
+    let replay = r#"replies:session_recovery_replay={"decisions":[{"entryId":"e2","action":"deliver"},{"entryId":"lost","action":"drop"},{"entryId":"e1","action":"eat"}]}"#;
+    let modes = ["recovery", replay, r#"replies:session_recovery_restore={"notices":["and",7,"more"]}"#];
     let (live, _) = session(&home, &modes).await;
     let notices = live.extensions.session_recovery_restore(RestoreReason::Resume).await;
     assert_eq!(notices, ["Worker reviewer could not be restored (resume) and is gone.", "and", "more"]);
@@ -129,8 +144,8 @@ async fn the_last_valid_decision_about_the_cache_counts_and_each_handler_sees_th
     let home = Home::new();
     let event = "cache_warming_decision";
     let modes = [
-        format!("answer:{event}={{\"action\":\"warm\"}}"),
-        format!("answer:{event}={{\"action\":\"boil\"}}"),
+        format!("replies:{event}={{\"action\":\"warm\"}}"),
+        format!("replies:{event}={{\"action\":\"boil\"}}"),
         format!("fails:{event}"),
     ];
     let (live, outs) = session(&home, &modes.each_ref().map(|m| m.as_str())).await;
@@ -154,7 +169,7 @@ async fn the_first_answer_runs_the_users_command_and_a_fault_keeps_it_from_runni
     let asked =
         || UserBash { command: "echo hey".into(), exclude_from_context: true, cwd: "/somewhere".into() };
     let home = Home::new();
-    let (live, outs) = session(&home, &["answer:user_bash={}", "shell", "fails:user_bash"]).await;
+    let (live, outs) = session(&home, &["replies:user_bash={}", "shell", "fails:user_bash"]).await;
     let UserBashOutcome::Done(done) = live.extensions.user_bash(asked()).await else { panic!("not run") };
     assert_eq!((done.output.as_str(), done.exit_code), ("elsewhere: echo hey", Some(0)));
     assert!(
@@ -164,7 +179,8 @@ async fn the_first_answer_runs_the_users_command_and_a_fault_keeps_it_from_runni
     );
     live.close().await;
 
-    for fault in ["fails:user_bash", r#"answer:user_bash={"result":{"output":7}}"#, r#"answer:user_bash="x""#]
+    for fault in
+        ["fails:user_bash", r#"replies:user_bash={"result":{"output":7}}"#, r#"replies:user_bash="x""#]
     {
         let home = Home::new();
         let (live, _) = session(&home, &[fault, "shell"]).await;
@@ -180,7 +196,7 @@ async fn the_first_answer_runs_the_users_command_and_a_fault_keeps_it_from_runni
 #[tokio::test(flavor = "multi_thread")]
 async fn a_context_that_nobody_changes_is_the_one_that_was_given() {
     let home = Home::new();
-    let (live, outs) = session(&home, &["answer:context={}", "fails:context_with_system"]).await;
+    let (live, outs) = session(&home, &["replies:context={}", "fails:context_with_system"]).await;
     let messages = Arc::new(vec![Message::user("hi", 1)]);
     assert!(Arc::ptr_eq(&messages, &live.extensions.context(messages.clone()).await));
     assert!(Arc::ptr_eq(&messages, &live.extensions.context_with_system(messages.clone()).await));
@@ -192,7 +208,7 @@ async fn a_context_that_nobody_changes_is_the_one_that_was_given() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_head_is_folded_with_a_cut_and_its_loss_is_told_and_honoured() {
     let home = Home::new();
-    let (live, _) = session(&home, &["cut", r#"answer:context_with_system={"messages":[]}"#]).await;
+    let (live, _) = session(&home, &["cut", r#"replies:context_with_system={"messages":[]}"#]).await;
     let system = |sections: Value| json!({"role": "system", "content": "", "sections": sections});
     let transcript: Vec<Message> = serde_json::from_value(json!([
         system(json!({"role": "A", "rules": "be kind"})), {"role": "user", "content": "one"},

@@ -33,7 +33,7 @@ impl Ran {
 fn run(mode: &str, prompts: &[&str], answers: &[&str]) -> Ran {
     let home = Home::new();
     misbehaving(&home, "x", mode);
-    let server = ModelServer::start(answers.iter().map(|a| Answer::text(*a)));
+    let server = ModelServer::start(answers.iter().map(|a| Answer::text(a)));
     home.models_json(&serde_json::from_str(&server.models_json()).unwrap());
     let invoked = home.atomic(["--mode", "lines", "--model", "fake-openai/fake"]);
     let finished = invoked.run_with(&format!("{}\n", prompts.join("\n"))).ok();
@@ -72,8 +72,8 @@ fn drafts_that_cannot_be_written_are_a_diagnostic_and_nothing_goes_on() {
 
 #[test]
 fn messages_that_context_drops_are_kept_from_the_model_and_in_the_session() {
-    let ran = run("filter", &["a secret", "hi"], &["one", "two"]);
-    assert_eq!(ran.roles(1), ["assistant", "user"]);
+    let ran = run("filter", &["hi", "again"], &["a secret", "two"]);
+    assert_eq!(ran.roles(1), ["user", "user"]);
     assert_eq!(
         ran.requests[1].body["messages"][0], ran.requests[0].body["messages"][0],
         "the prompt is the same"

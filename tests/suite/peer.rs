@@ -195,7 +195,7 @@ fn a_steering_message() {
 }
 
 fn hello(then: &[&'static str]) -> Vec<Answer> {
-    std::iter::once(&"hello there").chain(then).map(|t| Answer::text(*t)).collect()
+    std::iter::once(&"hello there").chain(then).map(|t| Answer::text(t)).collect()
 }
 
 #[test]
