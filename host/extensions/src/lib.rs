@@ -32,7 +32,7 @@ mod tools;
 pub mod trust;
 mod watchdog;
 
-pub use dispatch::{Class, EVENTS, EventRow};
+pub use dispatch::{Class, EVENTS, EventRow, Fired};
 pub use host::{Extensions, ExtensionsConfig, FlagInfo, LoadReport, LoadedInfo, Scope};
 pub use load::read::{Inspection, inspect, sha256};
 pub use program::ProgramError;

@@ -194,3 +194,22 @@ pub struct ReplaceReport {
     /// Warnings and refusals, ready to be shown.
     pub notes: Vec<String>,
 }
+
+/// `session_info_changed`: the session has another name. (events.md A.3)
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct SessionInfoChangedPayload {
+    /// Trimmed; `None`: it has none any more.
+    pub name: Option<String>,
+}
+
+/// `entry_appended`: an entry that is no message of a run, as `custom`, `label`, or what a boundary
+/// wrote. (events.md A.8)
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct EntryAppendedPayload {
+    /// As it was written.
+    pub entry: SessionEntry,
+}
