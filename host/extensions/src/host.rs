@@ -3,16 +3,18 @@
 
 use crate::{
     breadcrumb,
-    calls::{self, Bus, Failure},
+    calls::{self, Bus, Failure, providers::Waiting, state::SessionState},
     copies::Copies,
-    generation::{Generation, RetirePlan},
+    generation::Generation,
     graveyard::{Budget, Graveyard},
     load::{Library, Live},
+    prompts::Prompts,
     refusal::Refusal,
     registry::{FlagKind, Published, PublishedTool, Registered, Source, Sub},
     statuses::Statuses,
     tools::ExtensionTool,
     watchdog::{self, Watchdog},
+    workflow_hub::WorkflowHub,
 };
 use atomic_agent::{event::Event, handle::EngineHandle, tool::Tool};
 use serde::{Deserialize, Serialize};
@@ -27,6 +29,7 @@ use std::{
     time::Duration,
 };
 use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
 
 pub use crate::discover::Scope;
 
@@ -68,7 +71,31 @@ pub struct ExtensionsConfig {
     pub builtin_tools: Vec<String>,
     /// The program's own flags, without dashes: no extension's flag would ever be given.
     pub reserved_flags: Vec<String>,
+    /// Keys the program cannot do without, lower case: no extension gets them (events.md I.5).
+    pub reserved_keys: Vec<String>,
+    /// `ctx.orchestrationContext`: the session is a stage of a workflow.
+    pub orchestration_context: Option<Value>,
+    /// `ctx.subagentPolicy`: the session is a subagent's.
+    pub subagent_policy: Option<Value>,
 }
+
+/// The reserved actions of events.md I.5 on the keys they have before the user changes them.
+const RESERVED_KEYS: [&str; 14] = [
+    "escape",
+    "ctrl+c",
+    "ctrl+d",
+    "ctrl+z",
+    "shift+tab",
+    "ctrl+p",
+    "shift+ctrl+p",
+    "ctrl+l",
+    "ctrl+o",
+    "ctrl+t",
+    "ctrl+g",
+    "alt+enter",
+    "enter",
+    "ctrl+k",
+];
 
 impl ExtensionsConfig {
     /// The limits of decisions.md, nothing discovered but what `home` and `cwd` hold.
@@ -94,6 +121,9 @@ impl ExtensionsConfig {
             removed_env: Vec::new(),
             builtin_tools: Vec::new(),
             reserved_flags: Vec::new(),
+            reserved_keys: RESERVED_KEYS.map(str::to_owned).to_vec(),
+            orchestration_context: None,
+            subagent_policy: None,
         }
     }
 }
@@ -177,6 +207,12 @@ pub struct Extensions {
     flag_values: Mutex<BTreeMap<String, Value>>,
     bus: Bus,
     statuses: Statuses,
+    session_state: SessionState,
+    prompts: Prompts,
+    workflow_hub: WorkflowHub,
+    /// There is an engine.
+    bound: CancellationToken,
+    waiting_providers: Waiting,
     watchdog: Watchdog,
     pub(crate) copies: Copies,
     pub(crate) graveyard: Arc<Graveyard>,
@@ -199,6 +235,7 @@ impl Extensions {
         let host = Arc::new_cyclic(|me| Extensions {
             me: me.clone(),
             bus: Bus::start(me.clone(), &runtime),
+            workflow_hub: WorkflowHub::start(me.clone(), &runtime),
             watchdog: Watchdog::default(),
             copies: Copies::open(&config.home),
             skipped: Mutex::new(config.skip.iter().cloned().collect()),
@@ -217,6 +254,10 @@ impl Extensions {
             told_conflicts: Mutex::default(),
             flag_values: Mutex::default(),
             statuses: Statuses::default(),
+            session_state: SessionState::default(),
+            prompts: Prompts::default(),
+            bound: CancellationToken::new(),
+            waiting_providers: Waiting::default(),
             graveyard: Arc::new(Graveyard::new(budget)),
             left: Mutex::default(),
             replacing: tokio::sync::Mutex::default(),
@@ -236,6 +277,8 @@ impl Extensions {
         for event in untold {
             engine.emit(event);
         }
+        self.flush_providers();
+        self.bound.cancel();
         // Tidying up may take its time: never before the first prompt.
         if let Some(me) = self.me.upgrade() {
             self.runtime.spawn_blocking(move || me.copies.prune());
@@ -253,6 +296,21 @@ impl Extensions {
     }
     pub(crate) fn watchdog(&self) -> &Watchdog {
         &self.watchdog
+    }
+    pub(crate) fn session_state(&self) -> &SessionState {
+        &self.session_state
+    }
+    pub(crate) fn workflow_hub(&self) -> &WorkflowHub {
+        &self.workflow_hub
+    }
+    pub(crate) fn bound(&self) -> &CancellationToken {
+        &self.bound
+    }
+    pub(crate) fn prompts(&self) -> &Prompts {
+        &self.prompts
+    }
+    pub(crate) fn waiting_providers(&self) -> &Waiting {
+        &self.waiting_providers
     }
     pub(crate) fn statuses(&self) -> &Statuses {
         &self.statuses
@@ -430,54 +488,6 @@ impl Extensions {
         let given = lock(&self.flag_values).get(name).cloned();
         let first = || self.slots().iter().find_map(|s| s.registered.flag(name)?.default);
         given.or_else(first).or(own.default)
-    }
-
-    // ---- the end
-
-    /// Fences and retires everything; `session_shutdown` is the engine's to fire before.
-    pub async fn close(&self) {
-        let _one = self.replacing.lock().await;
-        let gone: Vec<Slot> = std::mem::take(&mut *self.slots());
-        for s in &gone {
-            s.generation.fence(None);
-        }
-        let _ = self.publish();
-        let quick = RetirePlan {
-            drain: Duration::from_millis(300),
-            cancel_grace: Duration::from_millis(200),
-            carrier_grace: Duration::ZERO,
-            shutdown_deadline: Duration::from_millis(500),
-            ..RetirePlan::new(None)
-        };
-        let ends = gone.into_iter().map(|s| self.retire(s, quick));
-        let _ = tokio::time::timeout(Duration::from_secs(2), futures_util::future::join_all(ends)).await;
-        breadcrumb::mark_clean();
-    }
-
-    /// Steps 3 to 8 of a retirement whose fence has been set.
-    pub(crate) async fn retire(&self, slot: Slot, plan: RetirePlan) {
-        let number = slot.generation.number();
-        let host = self.weak();
-        let detach = Box::new(move || {
-            calls::tables::forget(number);
-            if let Some(host) = host.upgrade() {
-                host.bus.forget(number);
-                host.statuses.clear(&host, number);
-                host.forget_registrations(number);
-            }
-        });
-        let report = slot.generation.clone().retire(plan, detach).await;
-        if !report.clean {
-            slot.library.mark_dirty();
-            let left = report.shutdown.as_ref().and_then(|s| s.note.clone()).unwrap_or_default();
-            tracing::warn!(
-                extension = slot.name,
-                generation = number,
-                blocked = report.blocked,
-                left,
-                "a generation did not end cleanly"
-            );
-        }
     }
 }
 

@@ -6,6 +6,7 @@
 
 pub mod breadcrumb;
 mod calls;
+mod closing;
 mod commands;
 mod conflicts;
 mod convert;
@@ -20,6 +21,8 @@ mod host;
 mod load;
 mod loading;
 mod program;
+mod prompts;
+mod provider;
 mod refusal;
 mod registry;
 mod reload;
@@ -27,7 +30,9 @@ mod scan;
 mod statuses;
 mod tired;
 mod tools;
+mod views;
 mod watchdog;
+mod workflow_hub;
 
 pub use dispatch::{Class, EVENTS, EventRow};
 pub use host::{Extensions, ExtensionsConfig, FlagInfo, LoadReport, LoadedInfo, Scope};
@@ -36,3 +41,7 @@ pub use program::ProgramError;
 pub use refusal::{Refusal, Why};
 pub use registry::FlagKind;
 pub use tired::Tired;
+pub use views::{Rendering, ShortcutInfo};
+pub use workflow_hub::{
+    Cursor as WorkflowCursor, Diagnostic as WorkflowDiagnostic, Kind as WorkflowDiagnosticKind,
+};

@@ -23,6 +23,7 @@ impl Extensions {
             1 => postponed.push("a command of an extension runs".to_owned()),
             n => postponed.push(format!("{n} commands of extensions run")),
         }
+        postponed.extend(self.session_state().reasons());
         let slots = self.slots().clone();
         for slot in slots.iter().filter(|s| s.generation.in_flight() > 0) {
             postponed.push(format!("{} is at work", slot.name));

@@ -55,10 +55,12 @@ pub mod input;
 pub mod message;
 pub mod provider;
 pub mod registry;
+pub mod render;
 pub mod session;
 pub mod tool;
 pub mod turn;
 pub mod ui;
+pub mod workflow;
 
 use crate::error::Result;
 use serde::{Serialize, de::DeserializeOwned};
