@@ -185,9 +185,9 @@ pub mod prelude {
         protocol::{
             AfterProviderResponse, AgentEnd, AgentSettled, AgentStart, BeforeAgentStart,
             BeforeProviderHeaders, BeforeProviderRequest, Context, ContextEvent, EventKind, Input,
-            MessageEnd, MessageStart, MessageUpdate, Raw, ResourcesDiscover, SessionShutdown, SessionStart,
-            ToolCall, ToolExecutionEnd, ToolExecutionStart, ToolExecutionUpdate, ToolResult, ToolResultEvent,
-            TurnEnd, TurnStart,
+            MessageEnd, MessageStart, MessageUpdate, ProjectTrust, Raw, ResourcesDiscover, SessionShutdown,
+            SessionStart, ToolCall, ToolExecutionEnd, ToolExecutionStart, ToolExecutionUpdate, ToolResult,
+            ToolResultEvent, TurnEnd, TurnStart, UiPromptEnd, UiPromptStart,
             agent::BeforeAgentStartAnswer,
             builtin::{
                 BashDetails, BashInput, EditDetails, EditInput, FindInput, LsInput, ReadInput, SearchInput,
@@ -204,6 +204,7 @@ pub mod prelude {
             render::{Line, MarkdownOptions, RenderOptions, Rendering, Span},
             session::{ResourcesAnswer, SessionEntry},
             tool::{ToolCallAnswer, ToolDetails, ToolInput, ToolResult, ToolResultPatch, block},
+            trust::ProjectTrustAnswer,
             ui::Level,
         },
         schemars::JsonSchema,

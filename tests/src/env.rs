@@ -208,6 +208,14 @@ impl Invocation {
         Stream::follow(&stderr, child.stderr.take().unwrap());
         Program { stdin: child.stdin.take(), child, stdout, stderr, status: None }
     }
+    /// Started, stdin open, its stdout given to a pipe of the test.
+    pub fn start_writing_to(&self, out: std::io::PipeWriter) -> Program {
+        let mut child = self.command().stdout(out).spawn().unwrap();
+        let (stdout, stderr) = (Arc::new(Stream::default()), Arc::new(Stream::default()));
+        stdout.state.lock().unwrap().1 = true;
+        Stream::follow(&stderr, child.stderr.take().unwrap());
+        Program { stdin: child.stdin.take(), child, stdout, stderr, status: None }
+    }
     /// Started with an empty stdin: print mode reads a pipe to its end before it begins.
     pub fn start_alone(&self) -> Program {
         let mut program = self.start();

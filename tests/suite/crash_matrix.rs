@@ -125,3 +125,23 @@ fn crash_matrix() {
     }
     assert_eq!(rows.len(), FAULTS.len() * PLACES.len());
 }
+
+/// Print and json run the engine in process: one line names the extension, the code is 70, and
+/// the session opens again. Not in this list: a kill and an overflow on a thread of the
+/// extension's own making, which run nothing of ours, and a loop (`overruns`).
+#[test]
+fn crash_matrix_of_print_and_json() {
+    for fault in ["null", "abort", "stack", "exit", "double-free", "background", "illegal"] {
+        for (mode, place) in [("text", "init"), ("json", "handler"), ("text", "tool"), ("json", "drop")] {
+            let home = Home::new();
+            misbehaving(&home, "crasher", &format!("crash:{fault}-at-{place}"));
+            let said = if place == "tool" { "call crash_tool {}" } else { "hello" };
+            let done = home.atomic(["--offline", "--mode", mode, "-p", said]).run().exit(70);
+            let told: Vec<&str> = done.stderr.lines().filter(|l| l.contains("crasher")).collect();
+            assert_eq!(told.len(), 1, "{fault} in {place}:\n{}", done.stderr);
+            println!("{fault:<14}{place:<9}{}", told[0]);
+            let again = home.atomic(["--offline", "--no-extensions", "-c", "-p", "again"]).run().ok();
+            assert!(again.stdout.starts_with("You said: again\n"), "{fault} in {place}: {}", again.stdout);
+        }
+    }
+}

@@ -81,6 +81,8 @@ fn an_extension_that_ends_the_process_leaves_a_session_that_opens_again() {
         let told: Vec<&str> = done.stderr.lines().filter(|l| l.contains("leaver")).collect();
         assert_eq!(told.len(), 1, "{mode}:\n{}", done.stderr);
         assert!(told[0].contains(what), "{mode}: {}", told[0]);
+        // Or the next start would leave it out.
+        std::fs::remove_dir_all(home.atomic_home().join("run")).unwrap();
     }
     std::fs::remove_file(home.extensions().join(atomic_tests::libs::file_name("leaver"))).unwrap();
     let again = home.script(&json!([text("still here")]));

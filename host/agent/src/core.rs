@@ -7,7 +7,7 @@ use crate::{
     engine::PromptParts,
     event::Event,
     handle::{EngineHandle, View},
-    hooks::{Hooks, InputSource, StartReason, StreamingBehavior, SystemPromptOptions},
+    hooks::{ContextFile, Hooks, InputSource, StartReason, StreamingBehavior, SystemPromptOptions},
     jobs::Job,
     message::{BashExecutionMessage, CustomMessage, ImageContent, Message},
     model::{Model, Models, ThinkingLevel},
@@ -33,7 +33,7 @@ pub(crate) struct Core {
     pub models: Arc<dyn Models>,
     pub cwd: PathBuf,
     pub bash: Option<Arc<dyn Tool>>,
-    pub parts: PromptParts,
+    parts: Mutex<PromptParts>,
     /// Of the first session_start.
     pub start_reason: StartReason,
     session: Mutex<Session>,
@@ -155,7 +155,7 @@ impl Core {
             hooks,
             models,
             bash,
-            parts,
+            parts: Mutex::new(parts),
             start_reason,
             session: Mutex::new(session),
             state: Mutex::new(state),
@@ -284,13 +284,19 @@ impl Core {
         self.emit_after_dispatch(Event::QueueUpdate { steering, follow_up });
     }
 
+    /// Other files for the model, from the next run on.
+    pub fn tell_model(&self, context_files: Vec<ContextFile>) {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner).context_files = context_files;
+    }
+
     /// What the prompt is made of, for these active tools.
     pub fn prompt_options(&self, active: &[Arc<dyn Tool>]) -> SystemPromptOptions {
         let specs: Vec<_> = active.iter().map(|t| t.spec()).collect();
+        let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let options = SystemPromptOptions {
-            custom_prompt: self.parts.custom_prompt.clone(),
-            append_system_prompt: self.parts.append_system_prompt.clone(),
-            context_files: self.parts.context_files.clone(),
+            custom_prompt: parts.custom_prompt,
+            append_system_prompt: parts.append_system_prompt,
+            context_files: parts.context_files,
             cwd: self.cwd.to_string_lossy().into_owned(),
             ..Default::default()
         };

@@ -133,7 +133,7 @@ pub enum Event {
         extensions: Vec<String>,
         /// The event or activity they were in.
         event: Option<String>,
-        /// Calls that had begun and have no result: they may have had effects.
+        /// Calls that have no result: they may have run, and had effects.
         unanswered: Vec<UnansweredCall>,
     },
     /// Another engine goes on with the same session.

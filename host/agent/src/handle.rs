@@ -15,7 +15,7 @@ use std::{
     path::PathBuf,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -81,6 +81,8 @@ struct Inner {
     models: OnceLock<Arc<Providers>>,
     dialogs: Mutex<HashMap<u64, oneshot::Sender<DialogAnswer>>>,
     next_dialog: AtomicU64,
+    /// Nobody answers any more.
+    deaf: AtomicBool,
     /// The view may have changed.
     changed: Notify,
 }
@@ -100,6 +102,7 @@ impl EngineHandle {
             models: OnceLock::new(),
             dialogs: Mutex::default(),
             next_dialog: AtomicU64::new(1),
+            deaf: AtomicBool::new(false),
             changed: Notify::new(),
         };
         (EngineHandle { inner: Arc::new(inner) }, rx)
@@ -155,6 +158,11 @@ impl EngineHandle {
         self.inner.changed.notified().await;
     }
 
+    /// The engine is gone: nothing takes ops any more.
+    pub fn is_closed(&self) -> bool {
+        self.inner.ops.is_closed()
+    }
+
     /// All events from now on.
     pub fn subscribe(&self) -> mpsc::UnboundedReceiver<Arc<Event>> {
         let (tx, rx) = mpsc::unbounded_channel();
@@ -171,12 +179,16 @@ impl EngineHandle {
     /// Opens a dialog and waits for its end. Without UI, at its timeout, or when the front end
     /// is gone: `Cancelled`. Dropping the future closes it.
     pub async fn dialog(&self, dialog: Dialog, extension: &str) -> DialogAnswer {
-        if !self.view(|v| v.has_ui) {
+        if !self.view(|v| v.has_ui) || self.inner.deaf.load(Ordering::Acquire) {
             return DialogAnswer::Cancelled;
         }
         let id = self.inner.next_dialog.fetch_add(1, Ordering::Relaxed);
         let (tx, rx) = oneshot::channel();
         lock(&self.inner.dialogs).insert(id, tx);
+        // Between the look and here: then this one is not waited for either.
+        if self.inner.deaf.load(Ordering::Acquire) {
+            lock(&self.inner.dialogs).remove(&id);
+        }
         let open = OpenDialog { handle: self, id };
         let timeout = dialog.timeout_ms();
         self.emit(Event::DialogOpened { id, dialog, extension: extension.to_owned() });
@@ -188,6 +200,12 @@ impl EngineHandle {
         };
         drop(open);
         answer.unwrap_or(DialogAnswer::Cancelled)
+    }
+
+    /// All open dialogs end unanswered, and later ones at once.
+    pub fn close_dialogs(&self) {
+        self.inner.deaf.store(true, Ordering::Release);
+        lock(&self.inner.dialogs).clear();
     }
 
     /// Unknown and late ids are ignored.

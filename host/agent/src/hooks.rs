@@ -290,6 +290,14 @@ pub enum ExtensionChange {
 /// Done between the fence of the old generations and the start of the new: swaps the session.
 pub type Swap = Box<dyn FnOnce() -> Result<(), String> + Send>;
 
+/// What came of a start that had something to ask first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Bootstrap {
+    pub project_trusted: bool,
+    /// What is told to the model from now on, if that changed.
+    pub context_files: Option<Vec<ContextFile>>,
+}
+
 /// A command of an extension, as lists and completions show it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -330,6 +338,16 @@ pub trait Hooks: Send + Sync {
     /// See boundary.md 8 and decisions.md `/reload`. Fires session_shutdown, session_start and
     /// resources_discover itself, in the order stated there.
     async fn replace(&self, request: Replace, swap: Swap) -> Result<ReplaceReport, String>;
+    /// Once, after the first resources_discover and before the session is ready: decides what needs
+    /// a person, takes in what was decided for, and tells it (events.md B.5). `None`: nothing was open.
+    async fn bootstrap(&self) -> Option<Bootstrap> {
+        None
+    }
+    /// A command of the program that is neither the engine's nor an extension's, as `/trust`.
+    /// Answers what is shown; `None`: no such command.
+    async fn host_command(&self, _name: &str, _args: &str) -> Option<Result<String, String>> {
+        None
+    }
     /// Whether somebody hears this: a relaxed load, asked before each `notify`, so that an event
     /// without a handler allocates nothing.
     fn hears(&self, notice: &Notice<'_>) -> bool;

@@ -81,6 +81,13 @@ async fn start(core: &Arc<Core>) {
     core.hooks.notify(Notice::SessionStart { reason, previous: None }).await;
     core.hooks.resources_discover(reason).await;
     core.refresh_tools();
+    if let Some(bootstrap) = core.hooks.bootstrap().await {
+        core.handle.update_view(|v| v.project_trusted = bootstrap.project_trusted);
+        if let Some(files) = bootstrap.context_files {
+            core.tell_model(files);
+        }
+        core.refresh_tools();
+    }
     ready(core, reason);
     let notices = core.session().notices().to_vec();
     for notice in notices {

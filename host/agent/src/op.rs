@@ -103,6 +103,12 @@ pub enum Op {
     SetActiveTools {
         names: Vec<String>,
     },
+    /// `/trust`, `/extensions` and what else the program around answers. Answers `{"text"}` when it
+    /// has ended.
+    HostCommand {
+        name: String,
+        args: String,
+    },
     /// Resolves when no run, retry or queue is left.
     WaitForIdle,
     /// Ends the engine: aborts, settles, session_shutdown, `Event::Stopped`.
@@ -160,10 +166,28 @@ pub enum DialogAnswer {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "method", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Dialog {
-    Select { title: String, options: Vec<String>, timeout_ms: Option<u64> },
-    Confirm { title: String, message: String, timeout_ms: Option<u64> },
-    Input { title: String, placeholder: Option<String>, timeout_ms: Option<u64> },
-    Editor { title: String, prefill: Option<String> },
+    /// `message`: what stands under the title; the program's own questions have one.
+    Select {
+        title: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<String>,
+        options: Vec<String>,
+        timeout_ms: Option<u64>,
+    },
+    Confirm {
+        title: String,
+        message: String,
+        timeout_ms: Option<u64>,
+    },
+    Input {
+        title: String,
+        placeholder: Option<String>,
+        timeout_ms: Option<u64>,
+    },
+    Editor {
+        title: String,
+        prefill: Option<String>,
+    },
 }
 
 impl Dialog {

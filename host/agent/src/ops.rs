@@ -103,6 +103,16 @@ impl Core {
                 drop(state);
                 reply.ok(Value::Null);
             }
+            Op::HostCommand { name, args } => {
+                let core = self.clone();
+                tokio::spawn(async move {
+                    match core.hooks.host_command(&name, &args).await {
+                        Some(Ok(text)) => reply.ok(json!({"text": text})),
+                        Some(Err(why)) => reply.err("command_failed", why),
+                        None => reply.err("unknown_command", format!("There is no command /{name}.")),
+                    }
+                });
+            }
             Op::WaitForIdle => {
                 let mut state = self.state();
                 match state.idle() && !state.settling {
@@ -321,6 +331,8 @@ impl Core {
             return reply.ok(Value::Null);
         }
         self.abort(Reply(None));
+        // Nobody answers any more: what waits for an answer goes on without one.
+        self.handle.close_dialogs();
         let (done, ended) = oneshot::channel();
         self.job(Job::Shutdown { reason, from_signal, done });
         let core = self.clone();

@@ -62,9 +62,16 @@ pub struct RunArgs {
     /// Load a library, a folder or a crate (repeatable)
     #[arg(short, long = "extension", value_name = "PATH")]
     pub extensions: Vec<PathBuf>,
+    /// Folders of `-e` that bring more than libraries; a crate among them is its library by now.
+    #[arg(skip)]
+    pub lenders: Vec<PathBuf>,
+
+    /// Rebuild this crate when it changes, and reload it
+    #[arg(long, value_name = "PATH", hide = true)]
+    pub watch_crate: Option<PathBuf>,
 
     /// Load only what -e names
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub no_extensions: bool,
 
     /// `provider/id` or `provider/id:thinking`
@@ -115,7 +122,7 @@ pub struct RunArgs {
     pub no_approve: bool,
 
     /// Only these tools (comma-separated)
-    #[arg(short, long, value_name = "LIST", value_delimiter = ',')]
+    #[arg(short, long, value_name = "LIST", value_delimiter = ',', hide_short_help = true)]
     pub tools: Option<Vec<String>>,
 
     /// Run the engine of a supervisor (what `atomic` starts by itself)
@@ -143,6 +150,10 @@ pub enum Command {
     /// List, install, make and run extensions
     #[command(subcommand)]
     Extension(ExtensionCommand),
+    /// Whether a folder's extensions and files may be used
+    Trust(TrustArgs),
+    /// How everything stands; runs nothing
+    Doctor,
     /// See an extension loaded, at work and reloaded
     Demo,
     /// What an error code means, at length
@@ -198,6 +209,43 @@ pub fn help_of<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<String, C
     Ok(command.clone().render_help().to_string())
 }
 
+#[derive(ClapArgs, Debug)]
+pub struct TrustArgs {
+    #[command(subcommand)]
+    pub command: Option<TrustCommand>,
+}
+
+/// Without a path: the current folder.
+#[derive(Subcommand, Debug)]
+pub enum TrustCommand {
+    /// What was said, what it brings, how its libraries stand to their pins
+    Status {
+        #[arg(value_name = "PATH")]
+        path: Option<PathBuf>,
+    },
+    /// Trust it, with its libraries as they are now
+    Allow {
+        #[arg(value_name = "PATH")]
+        path: Option<PathBuf>,
+    },
+    /// Do not trust it
+    Deny {
+        #[arg(value_name = "PATH")]
+        path: Option<PathBuf>,
+    },
+    /// As if nothing had been said
+    Forget {
+        #[arg(value_name = "PATH")]
+        path: Option<PathBuf>,
+    },
+}
+
+impl Default for TrustCommand {
+    fn default() -> Self {
+        Self::Status { path: None }
+    }
+}
+
 #[derive(Subcommand, Debug)]
 pub enum ExtensionCommand {
     /// What is installed, and what is refused; runs nothing of it
@@ -227,6 +275,14 @@ pub enum ExtensionCommand {
         /// Where to write it; default: a folder of that name here
         #[arg(long, value_name = "DIR")]
         path: Option<PathBuf>,
+    },
+    /// A session with a crate that is rebuilt and reloaded when it changes
+    Dev {
+        #[arg(value_name = "PATH")]
+        path: PathBuf,
+        /// Options and messages of the session
+        #[arg(value_name = "ARGS", trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<OsString>,
     },
     /// Run an extension that is a program
     Run {

@@ -1,26 +1,33 @@
 //! AGENTS.md and its relatives: what the user, and a trusted project, tell the model about
 //! themselves (events.md B.2). Nothing of an untrusted folder is read.
 
-use crate::{card::Card, paths::Paths, trust::Trust};
+use crate::{card::Card, paths::Paths};
 use atomic_agent::hooks::ContextFile;
+use atomic_extensions::trust::CONTEXT_FILES;
 use std::path::{Path, PathBuf};
 
-/// In one folder the first of these is taken.
-pub const NAMES: [&str; 5] = ["AGENTS.override.md", "AGENTS.md", "AGENTS.MD", "CLAUDE.md", "CLAUDE.MD"];
+/// What was decided about the project.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Project {
+    Trusted,
+    NotTrusted,
+    /// Nobody said anything: not read, and told.
+    Undecided,
+}
 
 /// The user's, then the project's from the outermost folder to this one, so that the nearest
 /// has the last word; and what to say about those that were left out.
-pub fn read(paths: &Paths, trust: Trust) -> (Vec<ContextFile>, Vec<Card>) {
+pub fn read(paths: &Paths, project: Project) -> (Vec<ContextFile>, Vec<Card>) {
     let users = paths.agent().join("AGENTS.md");
     let mut of_project = of_project(&paths.cwd);
     of_project.retain(|f| *f != users);
     let mut warnings = Vec::new();
-    if trust != Trust::Yes {
-        if let (Trust::Undecided, Some(nearest)) = (trust, of_project.last()) {
+    if project != Project::Trusted {
+        if let (Project::Undecided, Some(nearest)) = (project, of_project.last()) {
             let card = Card::new("cli::not_trusted", "what this project says to the model is not read")
                 .file(nearest)
                 .why("nobody said that this folder is to be trusted")
-                .help("--approve trusts it, --no-approve does not and says nothing");
+                .help("`atomic trust allow` trusts it, --approve only this time, --no-approve does not and says nothing");
             warnings.push(card);
         }
         of_project.clear();
@@ -43,7 +50,7 @@ pub fn read(paths: &Paths, trust: Trust) -> (Vec<ContextFile>, Vec<Card>) {
 }
 
 fn of_project(cwd: &Path) -> Vec<PathBuf> {
-    let first = |dir: &Path| NAMES.iter().map(|n| dir.join(n)).find(|p| p.is_file());
+    let first = |dir: &Path| CONTEXT_FILES.iter().map(|n| dir.join(n)).find(|p| p.is_file());
     let mut found: Vec<PathBuf> = cwd.ancestors().filter_map(first).collect();
     found.reverse();
     found
@@ -54,9 +61,9 @@ mod tests {
     use super::*;
     use std::fs;
 
-    fn contents(dir: &Path, trust: Trust) -> Vec<String> {
+    fn contents(dir: &Path, project: Project) -> Vec<String> {
         let paths = Paths::from_environment().unwrap().scratch(dir.join("home"), dir.join("project/below"));
-        read(&paths, trust).0.into_iter().map(|f| f.content).collect()
+        read(&paths, project).0.into_iter().map(|f| f.content).collect()
     }
 
     #[test]
@@ -72,8 +79,8 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        assert_eq!(contents(dir.path(), Trust::Yes), ["user", "outer", "inner"]);
-        assert_eq!(contents(dir.path(), Trust::No), ["user"]);
-        assert_eq!(contents(dir.path(), Trust::Undecided), ["user"]);
+        assert_eq!(contents(dir.path(), Project::Trusted), ["user", "outer", "inner"]);
+        assert_eq!(contents(dir.path(), Project::NotTrusted), ["user"]);
+        assert_eq!(contents(dir.path(), Project::Undecided), ["user"]);
     }
 }

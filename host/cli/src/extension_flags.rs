@@ -84,6 +84,17 @@ pub fn set_aside(command: &Command, args: Vec<OsString>) -> (Vec<OsString>, Vec<
     (own, unsettled)
 }
 
+/// Those that a loaded extension has, and those that one may have that comes in later. The word
+/// behind such a flag stays a message: nobody can say yet whether it is a value.
+pub fn known(
+    unsettled: Vec<Unsettled>,
+    declared: &[Declared],
+) -> (Vec<Unsettled>, BTreeMap<String, Option<String>>) {
+    let (known, late): (Vec<_>, Vec<_>) =
+        unsettled.into_iter().partition(|flag| declared.iter().any(|d| d.name == flag.name));
+    (known, late.into_iter().map(|flag| (flag.name, flag.inline)).collect())
+}
+
 /// Gives each flag its value; a value that followed as a word leaves the messages.
 pub fn settle(
     unsettled: Vec<Unsettled>,

@@ -7,12 +7,11 @@ use crate::{
     launch::{self, Face},
     paths::Paths,
     sanitize,
+    settings::Settings,
     stdio::{self, Elsewhere},
-    trust::Trust,
 };
 use atomic_agent::handle::Mode;
 use atomic_extensions::{Extensions, FlagInfo, FlagKind};
-use atomic_models::{ModelSet, Sources};
 use clap::CommandFactory;
 use std::{io::Write, time::Duration};
 
@@ -25,8 +24,8 @@ pub async fn run(paths: &Paths, args: &RunArgs) -> Result<u8, Card> {
         .map_err(|e| Card::new("cli::stdio", "stdout cannot be kept for the program").why(e.to_string()))?;
     let face = Face { mode: Mode::Print, has_ui: false, crash_line: true, page: None, skip: Vec::new() };
     let cli = launch::libraries(&args.extensions, true)?;
-    let models = ModelSet::load(Sources::default());
-    let mut config = launch::extensions_config(paths, args, &face, Trust::No, cli, &models);
+    let settings = Settings::read(paths).unwrap_or_default();
+    let mut config = launch::extensions_config(paths, args, &face, cli, &settings);
     config.init_timeout = INIT;
     let (extensions, report) = Extensions::load(config).await;
     for refusal in &report.refused {

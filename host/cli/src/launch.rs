@@ -7,9 +7,10 @@ use crate::{
     context_files,
     extension::{self, build::Build},
     extension_flags::{self, Declared, Unsettled},
-    paths::Paths,
-    tool_names,
-    trust::{self, Trust},
+    paths::{self, Paths},
+    session_place,
+    settings::{Around, Settings},
+    tool_names, trust,
 };
 use atomic_agent::{
     engine::{Engine, EngineConfig, PromptParts, ToolSelection},
@@ -45,11 +46,13 @@ pub struct Origin {
     pub reason: StartReason,
     /// What was switched on in the engine before.
     pub active_tools: Option<Vec<String>>,
+    /// What the engine before had decided about the project.
+    pub trusted: Option<bool>,
 }
 
 impl Default for Origin {
     fn default() -> Self {
-        Origin { reason: StartReason::Startup, active_tools: None }
+        Origin { reason: StartReason::Startup, active_tools: None, trusted: None }
     }
 }
 
@@ -76,8 +79,16 @@ pub async fn launch(
     let models = models(paths, args)?;
     let mut warnings: Vec<Card> = models.problems().iter().map(Card::from).collect();
 
-    let trust = trust::decide(args.approve, args.no_approve, &paths.cwd, &paths.home);
-    let config = extensions_config(paths, args, &face, trust, args.extensions.clone(), &models);
+    let place = session_place::of(paths, args, face.has_ui)?;
+    // What was typed is meant from where it was typed; all else belongs to the session's folder.
+    let (typed_in, paths) = (paths, &place.paths);
+    let settings = settings(paths, &face, &mut warnings)?;
+    let removed_env = removed_env(&models, &settings);
+    let mut config = extensions_config(paths, args, &face, args.extensions.clone(), &settings);
+    config.removed_env.clone_from(&removed_env);
+    config.trust = Some(trust::plan(paths, args, &settings, face.has_ui, origin.trusted));
+    config.gone_cwd.clone_from(&place.gone);
+    config.surroundings = Some(Arc::new(Around { paths: paths.clone() }));
     let (extensions, report) = Extensions::load(config).await;
     for refusal in &report.refused {
         let card = Card::from(refusal);
@@ -96,28 +107,36 @@ pub async fn launch(
         .collect();
     if !unsettled.is_empty() {
         let own = <crate::args::Args as clap::CommandFactory>::command();
-        extensions.set_flags(extension_flags::settle(unsettled, &declared, &own, &mut messages)?);
+        let (known, late) = match extensions.project_is_pending() {
+            true => extension_flags::known(unsettled, &declared),
+            false => (unsettled, Default::default()),
+        };
+        extensions.set_flags(extension_flags::settle(known, &declared, &own, &mut messages)?);
+        extensions.defer_flags(late);
     }
 
-    let session = open_session(paths, args)?;
+    let session = open_session(typed_in, paths, args)?;
     let (model, thinking) = choose_model(&models, args, &session)?;
     let tools = atomic_tools::builtin_tools(ToolsConfig {
         cwd: paths.cwd.clone(),
-        removed_env: models.credential_variables().to_vec(),
+        removed_env,
         output_dir: paths.home.join("outputs"),
         ..ToolsConfig::default()
     });
     let known: Vec<String> = tools.iter().map(|t| t.spec().name.clone()).collect();
     let of_extensions = Hooks::tools(&*extensions).into_iter().map(|t| t.spec().name.clone());
     let known: Vec<String> = known.into_iter().chain(of_extensions).collect();
-    warnings.extend(tool_names::check(args.tools.as_deref().unwrap_or_default(), &known)?);
-    let (context_files, unread) = context_files::read(paths, trust);
+    // What comes in later may have it.
+    if !extensions.project_is_pending() {
+        warnings.extend(tool_names::check(args.tools.as_deref().unwrap_or_default(), &known)?);
+    }
+    let (context_files, unread) = context_files::read(paths, of_project(&extensions));
     warnings.extend(unread);
     let config = EngineConfig {
         cwd: paths.cwd.clone(),
         mode: face.mode,
         has_ui: face.has_ui,
-        project_trusted: trust == Trust::Yes,
+        project_trusted: extensions.project_trusted(),
         session,
         hooks: extensions.clone(),
         tools,
@@ -140,31 +159,75 @@ pub async fn launch(
         engine.handle().send(Op::SetActiveTools { names });
     }
     let handle = engine.run().map_err(|e| Card::told("cli::no_thread", &e.to_string()))?;
+    if let Some(dir) = &args.watch_crate {
+        let loaded = extensions.list().into_iter().map(|e| (e.name, e.sha256)).collect();
+        let dir = dir.canonicalize().unwrap_or_else(|_| dir.clone());
+        extension::dev::watch(dir, loaded, handle.clone())
+            .map_err(|e| Card::told("cli::no_thread", &e.to_string()))?;
+    }
     Ok(Launched { handle, events, extensions, warnings, messages })
 }
 
+/// The user's settings. Where nobody can be told, what cannot be read ends the start.
+fn settings(paths: &Paths, face: &Face, warnings: &mut Vec<Card>) -> Result<Settings, Card> {
+    let mut usable = |broken: Card| match face.has_ui {
+        true => {
+            warnings.push(broken);
+            Ok(())
+        }
+        false => Err(broken),
+    };
+    trust::broken_store(paths).map_or(Ok(()), &mut usable)?;
+    let mut settings = match Settings::read(paths) {
+        Ok(settings) => settings,
+        Err(broken) => usable(broken).map(|()| Settings::default())?,
+    };
+    warnings.append(&mut settings.warnings);
+    Ok(settings)
+}
+
+/// What no child inherits: the engine's own variables, and credentials unless the user allows it.
+fn removed_env(models: &ModelSet, settings: &Settings) -> Vec<String> {
+    let mut names = paths::control_variables();
+    if !settings.pass_credentials {
+        names.extend(models.credential_variables().iter().cloned());
+    }
+    names
+}
+
+fn of_project(extensions: &Extensions) -> context_files::Project {
+    use atomic_extensions::trust::By;
+    match extensions.trust_decision() {
+        Some(d) if d.trusted => context_files::Project::Trusted,
+        Some(d) if d.by == By::Nobody => context_files::Project::Undecided,
+        // Said, or asked when the session starts.
+        _ => context_files::Project::NotTrusted,
+    }
+}
+
+/// Without a project: that is for whoever has a session.
 pub fn extensions_config(
     paths: &Paths,
     args: &RunArgs,
     face: &Face,
-    trust: Trust,
     cli: Vec<PathBuf>,
-    models: &ModelSet,
+    settings: &Settings,
 ) -> ExtensionsConfig {
     let mut config = ExtensionsConfig::new(&paths.home, &paths.cwd);
     config.cli = cli;
     config.no_extensions = args.no_extensions;
     config.global_dirs = paths.global.clone();
     config.bundled_dir = paths.bundled();
-    config.project_trusted = trust == Trust::Yes;
+    config.listed.clone_from(&settings.listed);
+    config.disabled.clone_from(&settings.disabled);
+    config.mode = face.mode;
     config.has_ui = face.has_ui;
-    if face.has_ui {
-        config.gate_timeout = None;
-    }
+    config.init_timeout = settings.init_timeout.unwrap_or(config.init_timeout);
+    config.handler_timeout = settings.handler_timeout.unwrap_or(config.handler_timeout);
+    config.gate_timeout = settings.gate_timeout.or(config.gate_timeout.filter(|_| !face.has_ui));
     config.crash_line = face.crash_line;
     config.breadcrumbs.clone_from(&face.page);
     config.skip.clone_from(&face.skip);
-    config.removed_env = models.credential_variables().to_vec();
     let flags = <crate::args::Args as clap::CommandFactory>::command();
     config.reserved_flags = flags.get_arguments().filter_map(|a| a.get_long().map(str::to_owned)).collect();
     config.reserved_flags.extend(["help", "version"].map(str::to_owned));
@@ -173,13 +236,15 @@ pub fn extensions_config(
     config
 }
 
-/// For `atomic extension run`: the extensions without a session, a model or a tool.
-pub fn without_session(paths: &Paths, library: PathBuf) -> ExtensionsConfig {
+/// For `atomic extension run`: the extension without a session, a model, a tool or a project.
+pub fn without_session(paths: &Paths, library: PathBuf) -> Result<ExtensionsConfig, Card> {
     let args = RunArgs { no_extensions: true, ..RunArgs::default() };
     let face = Face { mode: Mode::Print, has_ui: false, crash_line: true, page: None, skip: Vec::new() };
-    let trust = trust::decide(false, false, &paths.cwd, &paths.home);
     let models = ModelSet::load(Sources { models_json: Some(paths.models_json()), ..Sources::default() });
-    extensions_config(paths, &args, &face, trust, vec![library], &models)
+    let settings = Settings::read(paths)?;
+    let mut config = extensions_config(paths, &args, &face, vec![library], &settings);
+    config.removed_env = removed_env(&models, &settings);
+    Ok(config)
 }
 
 /// What `-e` names; a crate is built first, with cargo's own messages on stderr. `quiet`: its
@@ -252,8 +317,8 @@ fn choose_model(
     Ok((model, level))
 }
 
-fn open_session(paths: &Paths, args: &RunArgs) -> Result<Session, Card> {
-    let chosen = args.session_dir.as_ref().map(|d| paths.cwd.join(d));
+fn open_session(typed_in: &Paths, paths: &Paths, args: &RunArgs) -> Result<Session, Card> {
+    let chosen = args.session_dir.as_ref().map(|d| typed_in.cwd.join(d));
     let dir = chosen
         .or_else(|| paths.session_dir.clone())
         .unwrap_or_else(|| session::default_dir(&paths.agent(), &paths.cwd));
@@ -262,7 +327,7 @@ fn open_session(paths: &Paths, args: &RunArgs) -> Result<Session, Card> {
     }
     let refused = |e: SessionError| Card::told(e.code(), &e.to_string());
     match &args.session {
-        Some(file) => Session::open(&paths.cwd.join(file), &paths.cwd).map_err(refused),
+        Some(file) => Session::open(&typed_in.cwd.join(file), &paths.cwd).map_err(refused),
         None if args.continue_session => Session::continue_latest(&paths.cwd, &dir).map_err(refused),
         None => Ok(Session::create(&paths.cwd, &dir, None)),
     }

@@ -4,6 +4,7 @@ mod args;
 mod card;
 mod context_files;
 mod demo;
+mod doctor;
 mod explain;
 mod extension;
 mod extension_flags;
@@ -13,20 +14,24 @@ mod modes;
 mod nearest;
 mod paths;
 mod sanitize;
+mod session_place;
+mod settings;
 mod signals;
 mod stdio;
 mod supervise;
 mod tool_names;
 mod trust;
 
-use args::{Args, Command};
+use args::{Args, Command, ExtensionCommand};
 use card::Card;
 use clap::{CommandFactory, FromArgMatches};
 use paths::Paths;
-use std::{process::ExitCode, time::Duration};
+use std::{ffi::OsString, process::ExitCode, time::Duration};
 
 fn main() -> ExitCode {
-    let ended = run();
+    let mut given = std::env::args_os();
+    let program = given.next().unwrap_or_else(|| "atomic".into());
+    let ended = run(program, given.collect());
     atomic_extensions::breadcrumb::leave_in_order();
     match ended {
         Ok(code) => ExitCode::from(code),
@@ -37,19 +42,22 @@ fn main() -> ExitCode {
     }
 }
 
-fn run() -> Result<u8, Card> {
-    let mut given = std::env::args_os();
-    let program = given.next().unwrap_or_else(|| "atomic".into());
+fn run(program: OsString, given: Vec<OsString>) -> Result<u8, Card> {
     let mut definition = Args::command();
     // Or the flags that clap adds itself would be taken for those of an extension.
     definition.build();
-    let words: Vec<_> = given.collect();
+    let words = given;
     let given = args::spell_out(words.iter().cloned());
     if let Some(card) = args::mistyped_command(&definition, &given) {
         return Err(card);
     }
     let (own, unsettled) = extension_flags::set_aside(&definition, given);
-    let matches = definition.get_matches_from(std::iter::once(program).chain(own));
+    let matches = match definition.try_get_matches_from(std::iter::once(program.clone()).chain(own)) {
+        Ok(matches) => matches,
+        Err(e) if e.use_stderr() => e.exit(),
+        // Help and version: what cannot be written is an error there too.
+        Err(e) => return Ok(stdio::say(&e.render().to_string())),
+    };
     let args = Args::from_arg_matches(&matches).unwrap_or_else(|e| e.exit());
     if args.help_all {
         let paths = Paths::from_environment()?;
@@ -65,9 +73,21 @@ fn run() -> Result<u8, Card> {
         Some(Command::Help(of)) => {
             args::help_of(of.command.iter().map(String::as_str)).map(|text| stdio::say(&text))
         }
+        Some(Command::Extension(ExtensionCommand::Dev { path, args })) => {
+            run(program, extension::dev::session(&path, args))
+        }
         Some(Command::Extension(command)) => {
             let paths = Paths::from_environment()?;
             on_runtime(extension::command(&paths, command, &args.run))
+        }
+        Some(Command::Trust(command)) => {
+            let paths = Paths::from_environment()?;
+            trust::command::run(&paths, command.command.unwrap_or_default())
+                .map(|text| stdio::say(&sanitize::text(&text)))
+        }
+        Some(Command::Doctor) => {
+            let paths = Paths::from_environment()?;
+            Ok(stdio::say(&sanitize::text(&doctor::run(&paths))))
         }
         Some(Command::Demo) => {
             let paths = Paths::from_environment()?;

@@ -14,6 +14,8 @@ pub struct Paths {
     /// `$ATOMIC_HOME`, default `~/.atomic`.
     pub home: PathBuf,
     pub cwd: PathBuf,
+    /// The user's own, when there is one.
+    pub user_home: Option<PathBuf>,
     /// Machine-wide extension directories.
     pub global: Vec<PathBuf>,
     /// `$ATOMIC_CODING_AGENT_SESSION_DIR`.
@@ -43,7 +45,8 @@ impl Paths {
             None => default_global().into_iter().collect(),
         };
         let session_dir = set("ATOMIC_CODING_AGENT_SESSION_DIR").map(|d| cwd.join(d));
-        Ok(Paths { home, cwd, global, session_dir, executable: env::current_exe().ok() })
+        let user_home = etcetera::home_dir().ok();
+        Ok(Paths { home, cwd, user_home, global, session_dir, executable: env::current_exe().ok() })
     }
 
     pub fn agent(&self) -> PathBuf {
@@ -69,7 +72,12 @@ impl Paths {
 
     /// The same program in another home and folder, with nothing else taken from the machine.
     pub fn scratch(&self, home: PathBuf, cwd: PathBuf) -> Self {
-        Paths { home, cwd, global: Vec::new(), session_dir: None, executable: None }
+        Paths { home, cwd, user_home: None, global: Vec::new(), session_dir: None, executable: None }
+    }
+
+    /// The same program in another folder.
+    pub fn at(&self, cwd: PathBuf) -> Self {
+        Paths { cwd, ..self.clone() }
     }
 
     /// The cargo target directory this executable was built in, if it still lies there.
@@ -106,6 +114,15 @@ pub fn cargo() -> OsString {
 pub fn demo_break() -> Option<String> {
     set("ATOMIC_DEMO_BREAK").and_then(|v| v.into_string().ok())
 }
+
+/// Variables by which the program speaks to its own engine: no child of the engine sees them.
+pub fn control_variables() -> Vec<String> {
+    let names = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    names.filter(|name| name.starts_with(ENGINE_PREFIX)).collect()
+}
+
+/// What the names of such variables begin with.
+pub const ENGINE_PREFIX: &str = "ATOMIC_ENGINE_";
 
 /// An empty variable counts as unset.
 fn set(name: &str) -> Option<OsString> {

@@ -1,7 +1,11 @@
 //! Signals that end the program (events.md G.7). The first one asks, the second one goes.
 
-use std::process;
+use std::{process, time::Duration};
 use tokio::sync::mpsc;
+
+/// After a signal that ends the program, it is gone by then: the grace of the engine and of the
+/// extensions, and a little.
+const LAST: Duration = Duration::from_millis(7500);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
@@ -45,11 +49,24 @@ pub fn listen(interrupts_are_keys: bool) -> std::io::Result<mpsc::UnboundedRecei
                 process::exit(i32::from(signal.exit_code()));
             }
             ending = !(interrupts_are_keys && signal == Signal::Interrupt);
+            if ending {
+                give_up_after(signal);
+            }
             // Nobody listens any more: the program is on its way out.
             let _ = tx.send(signal);
         }
     });
     Ok(rx)
+}
+
+/// Whoever was to end the program may be stuck in a write that nobody reads.
+#[cfg(unix)]
+fn give_up_after(signal: Signal) {
+    tokio::spawn(async move {
+        tokio::time::sleep(LAST).await;
+        atomic_extensions::breadcrumb::leave_in_order();
+        process::exit(i32::from(signal.exit_code()));
+    });
 }
 
 #[cfg(windows)]

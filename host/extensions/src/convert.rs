@@ -153,6 +153,25 @@ pub(crate) fn resources_discover(cwd: &Path, reason: StartReason) -> Arc<EventSt
     event!("resources_discover", "cwd": cwd, "reason": reason)
 }
 
+pub(crate) fn project_trust(dir: &Path) -> Arc<EventState> {
+    let cwd = path(dir);
+    event!("project_trust", "cwd": cwd)
+}
+
+/// `kind`: `ui_prompt_start` or `ui_prompt_end`, which repeats what the start said.
+pub(crate) fn ui_prompt(
+    kind: &'static str,
+    reason: &'static str,
+    dialog: &str,
+    title: &str,
+) -> Arc<EventState> {
+    let (dialog, title) = (dialog.to_owned(), Some(title.to_owned()).filter(|t| !t.is_empty()));
+    match kind {
+        "ui_prompt_end" => event!("ui_prompt_end", "reason": reason, "kind": dialog; ?"title": title),
+        _ => event!("ui_prompt_start", "reason": reason, "kind": dialog; ?"title": title),
+    }
+}
+
 /// As content blocks.
 fn images(images: &[ImageContent]) -> Option<Vec<Content>> {
     let blocks: Vec<Content> = images.iter().cloned().map(Content::Image).collect();

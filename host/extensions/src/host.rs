@@ -5,14 +5,15 @@ use crate::{
     breadcrumb,
     calls::{self, Bus, Failure, providers::Waiting, state::SessionState},
     copies::Copies,
+    dispatch::Prompts,
     generation::Generation,
-    graveyard::{Budget, Graveyard},
+    graveyard::Graveyard,
     load::{Library, Live},
-    prompts::Prompts,
     refusal::Refusal,
     registry::{FlagKind, Published, PublishedTool, Registered, Source, Sub},
     statuses::Statuses,
     tools::ExtensionTool,
+    trust::{self, TrustPlan},
     watchdog::{self, Watchdog},
     workflow_hub::WorkflowHub,
 };
@@ -20,7 +21,7 @@ use atomic_agent::{event::Event, handle::EngineHandle, tool::Tool};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     path::PathBuf,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak,
@@ -31,102 +32,7 @@ use std::{
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
-pub use crate::discover::Scope;
-
-/// What the host needs to know. Nothing here is read from the environment.
-#[derive(Clone, Debug)]
-pub struct ExtensionsConfig {
-    /// `$ATOMIC_HOME`.
-    pub home: PathBuf,
-    pub cwd: PathBuf,
-    /// `-e`: libraries or folders.
-    pub cli: Vec<PathBuf>,
-    pub no_extensions: bool,
-    /// Ids that are left out until the next `/reload`: what crashed or hung before. Whoever
-    /// fills it says so.
-    pub skip: Vec<String>,
-    /// Load the extension of this id alone: it runs as a program (`main.v1`).
-    pub only: Option<String>,
-    pub global_dirs: Vec<PathBuf>,
-    pub bundled_dir: Option<PathBuf>,
-    /// False: nothing of the project's own extensions is even opened.
-    pub project_trusted: bool,
-    pub has_ui: bool,
-    pub init_timeout: Duration,
-    /// Observers and chains; over it they are dropped and named.
-    pub handler_timeout: Duration,
-    /// Gates. `None`: they may wait for the user.
-    pub gate_timeout: Option<Duration>,
-    /// All `session_shutdown` handlers together, at the end of the program.
-    pub shutdown_grace: Duration,
-    /// Print and json: a fatal signal prints one line and exits 70.
-    pub crash_line: bool,
-    /// Where the breadcrumb page goes, for whoever looks after a crash; `None`: in memory only.
-    pub breadcrumbs: Option<PathBuf>,
-    /// What may be left behind before the engine should be replaced.
-    pub budget: Budget,
-    /// Variables that children of `exec` do not inherit.
-    pub removed_env: Vec<String>,
-    /// The program's own tools: an extension may replace one, which is told.
-    pub builtin_tools: Vec<String>,
-    /// The program's own flags, without dashes: no extension's flag would ever be given.
-    pub reserved_flags: Vec<String>,
-    /// Keys the program cannot do without, lower case: no extension gets them (events.md I.5).
-    pub reserved_keys: Vec<String>,
-    /// `ctx.orchestrationContext`: the session is a stage of a workflow.
-    pub orchestration_context: Option<Value>,
-    /// `ctx.subagentPolicy`: the session is a subagent's.
-    pub subagent_policy: Option<Value>,
-}
-
-/// The reserved actions of events.md I.5 on the keys they have before the user changes them.
-const RESERVED_KEYS: [&str; 14] = [
-    "escape",
-    "ctrl+c",
-    "ctrl+d",
-    "ctrl+z",
-    "shift+tab",
-    "ctrl+p",
-    "shift+ctrl+p",
-    "ctrl+l",
-    "ctrl+o",
-    "ctrl+t",
-    "ctrl+g",
-    "alt+enter",
-    "enter",
-    "ctrl+k",
-];
-
-impl ExtensionsConfig {
-    /// The limits of decisions.md, nothing discovered but what `home` and `cwd` hold.
-    pub fn new(home: impl Into<PathBuf>, cwd: impl Into<PathBuf>) -> Self {
-        ExtensionsConfig {
-            home: home.into(),
-            cwd: cwd.into(),
-            cli: Vec::new(),
-            no_extensions: false,
-            skip: Vec::new(),
-            only: None,
-            global_dirs: Vec::new(),
-            bundled_dir: None,
-            project_trusted: false,
-            has_ui: false,
-            init_timeout: Duration::from_secs(30),
-            handler_timeout: Duration::from_secs(30),
-            gate_timeout: Some(Duration::from_secs(300)),
-            shutdown_grace: Duration::from_secs(5),
-            crash_line: false,
-            breadcrumbs: None,
-            budget: Budget::default(),
-            removed_env: Vec::new(),
-            builtin_tools: Vec::new(),
-            reserved_flags: Vec::new(),
-            reserved_keys: RESERVED_KEYS.map(str::to_owned).to_vec(),
-            orchestration_context: None,
-            subagent_policy: None,
-        }
-    }
-}
+pub use crate::{config::ExtensionsConfig, discover::Scope};
 
 /// One loaded extension, for lists.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -204,11 +110,15 @@ pub struct Extensions {
     untold: Mutex<Vec<Event>>,
     told_conflicts: Mutex<HashSet<String>>,
     skipped: Mutex<HashSet<String>>,
-    flag_values: Mutex<BTreeMap<String, Value>>,
+    pub(crate) flag_values: Mutex<BTreeMap<String, Value>>,
+    /// Flags that may belong to an extension that comes in later; a value that was given with `=`.
+    pub(crate) late_flags: Mutex<BTreeMap<String, Option<String>>>,
+    disabled: Mutex<BTreeSet<String>>,
+    pub(crate) trust: trust::State,
+    pub(crate) prompts: Prompts,
     bus: Bus,
     statuses: Statuses,
     session_state: SessionState,
-    prompts: Prompts,
     workflow_hub: WorkflowHub,
     /// There is an engine.
     bound: CancellationToken,
@@ -239,6 +149,13 @@ impl Extensions {
             watchdog: Watchdog::default(),
             copies: Copies::open(&config.home),
             skipped: Mutex::new(config.skip.iter().cloned().collect()),
+            disabled: Mutex::new(config.disabled.iter().cloned().collect()),
+            trust: trust::State::new(
+                &config.cwd,
+                config.trust.as_ref().map_or(&[][..], |plan| plan.borrowed.as_slice()),
+            ),
+            prompts: Prompts::default(),
+            late_flags: Mutex::default(),
             config,
             runtime,
             slots: Mutex::default(),
@@ -255,7 +172,6 @@ impl Extensions {
             flag_values: Mutex::default(),
             statuses: Statuses::default(),
             session_state: SessionState::default(),
-            prompts: Prompts::default(),
             bound: CancellationToken::new(),
             waiting_providers: Waiting::default(),
             graveyard: Arc::new(Graveyard::new(budget)),
@@ -288,6 +204,27 @@ impl Extensions {
     pub fn config(&self) -> &ExtensionsConfig {
         &self.config
     }
+    pub(crate) fn plan(&self) -> Option<&TrustPlan> {
+        self.config.trust.as_ref()
+    }
+    /// What counts now; while it is not decided, no.
+    pub fn project_trusted(&self) -> bool {
+        self.trust.project().is_some_and(|d| d.trusted)
+    }
+    /// What was decided about the project; `None`: the person is asked at the start of the session.
+    pub fn trust_decision(&self) -> Option<trust::Decision> {
+        self.trust.project()
+    }
+    /// Extensions may still come in (events.md B.5).
+    pub fn project_is_pending(&self) -> bool {
+        self.trust.pending()
+    }
+    pub(crate) fn disabled(&self) -> BTreeSet<String> {
+        lock(&self.disabled).clone()
+    }
+    pub(crate) fn set_disabled(&self, names: Vec<String>) {
+        *lock(&self.disabled) = names.into_iter().collect();
+    }
     pub(crate) fn runtime(&self) -> &Handle {
         &self.runtime
     }
@@ -305,9 +242,6 @@ impl Extensions {
     }
     pub(crate) fn bound(&self) -> &CancellationToken {
         &self.bound
-    }
-    pub(crate) fn prompts(&self) -> &Prompts {
-        &self.prompts
     }
     pub(crate) fn waiting_providers(&self) -> &Waiting {
         &self.waiting_providers
@@ -506,8 +440,8 @@ fn watch_for_crashes(config: &ExtensionsConfig) {
         if let Err(e) = breadcrumb::catch_fatal_signals(then) {
             tracing::warn!("fatal signals are not caught: {e}");
         }
-        if config.crash_line {
-            breadcrumb::watch_for_exit();
+        if config.crash_line || config.breadcrumbs.is_some() {
+            breadcrumb::watch_for_exit(then);
         }
     });
 }

@@ -61,6 +61,8 @@ pub(crate) struct Scan {
     pub(crate) prepared: Vec<Prepared>,
     pub(crate) refused: Vec<Refusal>,
     pub(crate) notes: Vec<String>,
+    /// Names that are there and not to be loaded.
+    pub(crate) disabled: Vec<String>,
 }
 
 pub(crate) type Activated = Slot;
@@ -90,7 +92,7 @@ fn open(p: &Prepared, owner: u64) -> Result<Arc<Library>, Why> {
 
 impl Extensions {
     pub(crate) async fn load_all(self: &Arc<Self>) -> LoadReport {
-        let scan = self.scan().await;
+        let scan = self.scan_safe().await;
         let mut report = LoadReport { notes: scan.notes, refused: scan.refused, ..LoadReport::default() };
         let mut slots: Vec<Slot> = Vec::new();
         let mut names = Names::default();
@@ -113,6 +115,7 @@ impl Extensions {
             let _ = s.generation.commit();
         }
         report.notes.extend(self.publish());
+        self.settle_projects(&mut report).await;
         report.loaded = self.list();
         report
     }

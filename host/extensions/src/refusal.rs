@@ -44,6 +44,9 @@ pub enum Why {
     Copy { code: &'static str, detail: String },
     /// The entry of a directory, or what `-e` names, is no extension; the code says in which way.
     Entry { code: &'static str, detail: String },
+    /// `extension::not_pinned`: a project's library is not the one that was trusted. `None`: there
+    /// was none of that name.
+    Pinned { pinned: Option<String>, found: String },
     /// `extension::same_id`
     SameId { id: String, winner: PathBuf },
 }
@@ -68,6 +71,7 @@ impl Why {
             Why::UnsafePlace { .. } => "extension::unsafe_place",
             Why::Copy { code, .. } => code,
             Why::Entry { code, .. } => code,
+            Why::Pinned { .. } => "extension::not_pinned",
             Why::SameId { .. } => "extension::same_id",
         }
     }
@@ -111,6 +115,14 @@ impl Why {
             Why::UnsafePlace { detail } => format!("other users could replace it: {detail}"),
             Why::Copy { detail, .. } => format!("no private copy could be made: {detail}"),
             Why::Entry { detail, .. } => detail.clone(),
+            Why::Pinned { pinned: Some(pinned), found } => {
+                format!(
+                    "the project's library changed since it was trusted: it was sha256 {pinned}, it is {found}"
+                )
+            }
+            Why::Pinned { pinned: None, found } => {
+                format!("the project was trusted without this library: sha256 {found}")
+            }
             Why::SameId { id, winner } => format!("the id {id:?} is already taken by {}", winner.display()),
         }
     }
@@ -140,6 +152,7 @@ impl Why {
             Why::Entry { .. } => {
                 "an extension is a library, or a folder with exactly one, or with an extension.json that names one inside it".into()
             }
+            Why::Pinned { .. } => "look at it, then say yes at the prompt, or `atomic trust allow`; --approve loads it this once".into(),
             Why::SameId { .. } => "remove one of the two files, or rename one crate".into(),
         }
     }

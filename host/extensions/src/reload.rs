@@ -65,7 +65,8 @@ impl Extensions {
         let mut report = ReplaceReport::default();
         // Somebody asks for it: what was left out after a crash has another chance.
         lock(self.skipped()).retain(|s| !names.is_empty() && !names.contains(s));
-        let mut found = self.scan().await;
+        let among = |name: &str| names.is_empty() || names.iter().any(|n| n == name);
+        let mut found = self.scan(&among).await;
         report.notes.append(&mut found.notes);
         let mut old: Vec<Slot> = self.slots().clone();
         for name in names {
@@ -135,7 +136,10 @@ impl Extensions {
                     }
                     None => {
                         let mut line = row(&slot.name, ExtensionChange::Removed, Some(&slot), None, None);
-                        line.reason = Some(format!("{} is gone", slot.path.display()));
+                        line.reason = Some(match found.disabled.contains(&slot.name) {
+                            true => "it is disabled".to_owned(),
+                            false => format!("{} is gone", slot.path.display()),
+                        });
                         report.extensions.push(line);
                         Plan::Remove(slot)
                     }

@@ -2,13 +2,11 @@
 //! checked on the descriptor, hashed and copied here; no code of theirs runs.
 
 use crate::{
-    copies::{Copies, NotIdentified},
-    discover::{self, Candidate, Note},
-    filecheck,
+    discover::{self, Note},
     host::{Extensions, lock},
-    load::read,
     loading::{Prepared, Scan},
     refusal::{Refusal, Why},
+    trust::Judged,
 };
 use std::sync::{
     Mutex,
@@ -19,53 +17,64 @@ use std::sync::{
 const PARALLEL: usize = 4;
 
 impl Extensions {
-    pub(crate) async fn scan(&self) -> Scan {
+    /// Everything, for a reload: also what projects bring, as far as they are trusted. `chosen`:
+    /// by name, whom a question may be about.
+    pub(crate) async fn scan(&self, chosen: &(dyn Fn(&str) -> bool + Sync)) -> Scan {
+        let mut scan = self.scan_safe().await;
+        self.scan_projects(&mut scan, chosen).await;
+        self.leave_out(&mut scan);
+        scan
+    }
+
+    /// What is not to be loaded here, or this time.
+    fn leave_out(&self, scan: &mut Scan) {
+        scan.drop_disabled(self);
+        if let Some(only) = &self.config().only {
+            scan.prepared.retain(|p| p.name == *only);
+        }
+        let skipped = lock(self.skipped());
+        scan.prepared.retain(|p| !skipped.contains(&p.name));
+    }
+
+    /// What needs no trust.
+    pub(crate) async fn scan_safe(&self) -> Scan {
         let Some(me) = self.weak().upgrade() else { return Scan::default() };
         let scanned = self.runtime().spawn_blocking(move || me.scan_now()).await;
         scanned.unwrap_or_default()
     }
 
-    fn scan_now(&self) -> Scan {
+    pub(crate) fn places(&self) -> discover::Places {
         let config = self.config();
-        let places = discover::Places {
+        discover::Places {
             cli: config.cli.clone(),
             cwd: config.cwd.clone(),
             home: config.home.clone(),
             global_dirs: config.global_dirs.clone(),
             bundled_dir: config.bundled_dir.clone(),
             no_extensions: config.no_extensions,
+            listed: config.listed.clone(),
+            lenders: config.trust.as_ref().map(|t| t.borrowed.clone()).unwrap_or_default(),
             target: atomic_plugin_api::manifest::TARGET.to_owned(),
-        };
-        let mut found = discover::discover(&places);
-        let mut scan = Scan::default();
-        if config.project_trusted {
-            let project = discover::discover_project(&places, &found);
-            found.candidates.extend(project.candidates);
-            found.notes.extend(project.notes);
-        } else if let skipped @ [_, ..] = discover::list_project(&places).as_slice() {
-            let names: Vec<String> = skipped.iter().map(|p| p.display().to_string()).collect();
-            scan.notes.push(format!(
-                "this project is not trusted, so its extensions were not opened: {}; start with --approve to load them once",
-                names.join(", ")
-            ));
         }
+    }
+
+    fn scan_now(&self) -> Scan {
+        let found = discover::discover(&self.places());
+        let mut scan = Scan::default();
         for note in found.notes {
             scan.take(note);
         }
-        let prepared = in_parallel(&found.candidates, |c| prepare(&self.copies, c));
-        for (rank, (candidate, p)) in found.candidates.into_iter().zip(prepared).enumerate() {
+        let prepared = in_parallel(&found.candidates, |c| {
+            Judged::of(&self.copies, c, false).and_then(|j| j.place(&self.copies))
+        });
+        for (rank, p) in prepared.into_iter().enumerate() {
             match p {
                 // Refused ones keep their place: a generation that goes on in it is not moved.
                 Ok(p) => scan.prepared.push(Prepared { rank, ..p }),
-                Err(refusal) => scan.refused.push(refusal.from_scope(candidate.scope)),
+                Err(refusal) => scan.refused.push(refusal),
             }
         }
-        if let Some(only) = &config.only {
-            scan.prepared.retain(|p| p.name == *only);
-        }
-        let skipped = lock(self.skipped());
-        scan.prepared.retain(|p| !skipped.contains(&p.name));
-        drop(skipped);
+        self.leave_out(&mut scan);
         self.copies.save();
         scan
     }
@@ -81,36 +90,14 @@ impl Scan {
             other => self.notes.push(other.to_string()),
         }
     }
-}
 
-fn prepare(copies: &Copies, c: &Candidate) -> Result<Prepared, Refusal> {
-    let refused = |why: Why| Refusal::new(&c.path, why);
-    let opened = filecheck::open(&c.path).map_err(|e| refused(e.into()))?;
-    let mut library = copies.identify(opened, false, read::read_manifest).map_err(|e| match e {
-        NotIdentified::Copy(e) => refused(e.into()),
-        NotIdentified::Manifest(why) => refused(why),
-    })?;
-    // Judged each time: what is remembered may be older than this program.
-    read::judge(&library.manifest).map_err(|why| refused(why).named(&library.manifest))?;
-    if let Some(d) = &c.declared
-        && (d.name != library.manifest.name || d.version != library.manifest.version)
-    {
-        let detail = format!(
-            "its extension.json says {} {}, its library {} {}",
-            d.name, d.version, library.manifest.name, library.manifest.version
-        );
-        return Err(refused(Why::Entry { code: "extension::bad_extension_json", detail }));
+    /// Not loaded because somebody said so. What the command line names is meant all the same.
+    fn drop_disabled(&mut self, host: &Extensions) {
+        let disabled = host.disabled();
+        let off = |p: &Prepared| p.scope != discover::Scope::Cli && disabled.contains(&p.name);
+        self.disabled.extend(self.prepared.iter().filter(|p| off(p)).map(|p| p.name.clone()));
+        self.prepared.retain(|p| !off(p));
     }
-    let copy = copies.place(&mut library, 0).map_err(|e| refused(e.into()).named(&library.manifest))?;
-    Ok(Prepared {
-        name: library.manifest.name.clone(),
-        scope: c.scope,
-        rank: 0,
-        path: c.path.clone(),
-        sha256: library.sha256,
-        manifest: library.manifest,
-        copy,
-    })
 }
 
 /// `work` on each item, on two threads when there are many; results in order.

@@ -58,6 +58,7 @@ pub mod registry;
 pub mod render;
 pub mod session;
 pub mod tool;
+pub mod trust;
 pub mod turn;
 pub mod ui;
 pub mod workflow;
@@ -133,12 +134,16 @@ use message::{MessageEndAnswer, MessageUpdatePayload};
 use provider::{AfterProviderResponsePayload, BeforeProviderHeadersPayload, ReplacePayload};
 use session::{ResourcesAnswer, ResourcesDiscoverPayload, SessionShutdownPayload, SessionStartPayload};
 use tool::{ToolCallAnswer, ToolExecutionEndPayload, ToolPayload, ToolResultPatch, ToolResultPayload};
+use trust::{ProjectTrustAnswer, ProjectTrustPayload, UiPromptPayload};
 use turn::{TurnEndPayload, TurnStartPayload};
 
 events! {
+    ProjectTrust "project_trust" ProjectTrustPayload => Option<ProjectTrustAnswer>;
     SessionStart "session_start" SessionStartPayload => ();
     ResourcesDiscover "resources_discover" ResourcesDiscoverPayload => Option<ResourcesAnswer>;
     SessionShutdown "session_shutdown" SessionShutdownPayload => ();
+    UiPromptStart "ui_prompt_start" UiPromptPayload => ();
+    UiPromptEnd "ui_prompt_end" UiPromptPayload => ();
     Input "input" InputPayload => Option<InputAnswer>;
     BeforeAgentStart "before_agent_start" BeforeAgentStartPayload => Option<BeforeAgentStartAnswer>, patch "systemPromptOptions";
     AgentStart "agent_start" NoPayload => ();

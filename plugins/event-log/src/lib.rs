@@ -30,7 +30,7 @@ static ACTIVATIONS: AtomicU64 = AtomicU64::new(0);
 fn activate(pi: &Extension) -> Result<()> {
     pi.register_flag(FLAG, Flag::string().description("Append one JSON line per event to this file"));
     let generation = ACTIVATIONS.fetch_add(1, Ordering::Relaxed) + 1;
-    let log = Arc::new(Log { generation, file: Mutex::default() });
+    let log = Arc::new(Log { generation, file: Mutex::default(), early: Mutex::default() });
     for name in EVENT_NAMES {
         let log = log.clone();
         // Early: a call that a gate blocks is logged too, as the model made it.
@@ -46,6 +46,8 @@ struct Log {
     generation: u64,
     /// Opened by the first event: in `activate` the command line may not be read yet.
     file: Mutex<Option<Sink>>,
+    /// Lines of `project_trust`, which comes before flags have values.
+    early: Mutex<Vec<u8>>,
 }
 
 enum Sink {
@@ -57,8 +59,17 @@ enum Sink {
 impl Log {
     fn line(&self, event: &str, payload: &[u8], ctx: &Context) -> Result<()> {
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut early = self.early.lock().unwrap_or_else(PoisonError::into_inner);
+        if event == "project_trust" && file.is_none() {
+            early.extend(encode(event, self.generation, payload));
+            return Ok(());
+        }
         if file.is_none() {
             *file = Some(Sink::open(ctx)?);
+        }
+        let early = std::mem::take(&mut *early);
+        if let (Some(Sink::To(to)), false) = (file.as_mut(), early.is_empty()) {
+            to.write_all(&early)?;
         }
         match file.as_mut() {
             Some(Sink::To(to)) => Ok(to.write_all(&encode(event, self.generation, payload))?),

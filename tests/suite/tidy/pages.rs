@@ -80,6 +80,16 @@ const COMMANDS: &[(&str, &str)] = &[
     ("atomic extension inspect FILE", "inspect_and_list_read_a_library_without_running_it"),
     ("atomic explain CODE", "completions_and_explanations_are_plain_output"),
     ("atomic extension install .", "the_commands_of_the_readme_work"),
+    (
+        "atomic extension dev PATH",
+        "a_change_is_reloaded_and_one_that_does_not_build_leaves_the_old_code_at_work",
+    ),
+    ("atomic trust", "allow_shows_and_pins_deny_and_forget_take_both_back"),
+    (
+        "atomic trust [status|allow|deny|forget] [PATH]",
+        "another_folder_is_named_and_what_is_said_above_it_is_told",
+    ),
+    ("atomic doctor", "a_broken_file_is_named_and_left_as_it_is"),
     ("atomic extension bundle", "the_first_party_extensions_are_built_from_the_source_tree_and_laid_out"),
 ];
 

@@ -18,6 +18,10 @@ pub struct Build {
     pub workspace: bool,
     /// Progress is not shown.
     pub quiet: bool,
+    /// Cargo may write the lock file: a dependency was added while one develops.
+    pub may_lock: bool,
+    /// So many lines of cargo's errors go into the card instead of stderr.
+    pub kept: Option<usize>,
 }
 
 /// A shared library that cargo made.
@@ -38,7 +42,7 @@ impl Build {
             (self.offline, "--offline"),
             (self.workspace, "--workspace"),
             (self.quiet, "--quiet"),
-            (dir.ancestors().any(|d| d.join("Cargo.lock").is_file()), "--locked"),
+            (!self.may_lock && dir.ancestors().any(|d| d.join("Cargo.lock").is_file()), "--locked"),
         ] {
             if wanted {
                 command.arg(flag);
@@ -47,8 +51,15 @@ impl Build {
         if let Some(target) = &self.target_dir {
             command.arg("--target-dir").arg(target);
         }
+        if self.kept.is_some() {
+            command.env("CARGO_TERM_COLOR", "never").stderr(Stdio::piped());
+        }
         let mut child =
             command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().map_err(|e| no_cargo(&cargo, &e))?;
+        let errors = child
+            .stderr
+            .take()
+            .map(|stderr| std::thread::spawn(move || io::read_to_string(stderr).unwrap_or_default()));
         let mut built = Vec::new();
         if let Some(stdout) = child.stdout.take() {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
@@ -65,6 +76,11 @@ impl Build {
                 ))
         };
         let status = child.wait().map_err(|e| failed(e.to_string()))?;
+        let errors = errors.and_then(|e| e.join().ok());
+        if let (false, Some(errors), Some(kept)) = (status.success(), errors, self.kept) {
+            let lines: Vec<&str> = errors.lines().take(kept).collect();
+            return Err(failed(lines.join("\n")));
+        }
         if !status.success() {
             return Err(failed(format!("cargo build ended with {status}")));
         }

@@ -3,11 +3,13 @@
 use crate::{
     card::Card,
     paths::Paths,
-    trust::{self, Trust},
+    settings::{Around, Settings},
+    trust,
 };
 use atomic_extensions::{
     Inspection, Refusal, Scope,
     discover::{self, Note, Places},
+    trust::Surroundings,
 };
 use std::{
     env::consts::DLL_SUFFIX,
@@ -35,7 +37,14 @@ impl Found {
 pub fn scan(paths: &Paths, trusted: bool) -> (Vec<Found>, Vec<Note>) {
     let places = places(paths);
     let safe = discover::discover(&places);
-    let project = if trusted { discover::discover_project(&places, &safe) } else { Default::default() };
+    let project = match trusted {
+        true => {
+            let before: Vec<PathBuf> = safe.candidates.iter().map(|c| c.real.clone()).collect();
+            let listed = Around { paths: paths.clone() }.listed(&paths.cwd);
+            discover::discover_project(&places, &paths.cwd, listed.as_ref(), &before)
+        }
+        false => Default::default(),
+    };
     let notes = safe.notes.into_iter().chain(project.notes).collect();
     let all = safe.candidates.into_iter().chain(project.candidates);
     let found = all.map(|c| Found {
@@ -47,7 +56,8 @@ pub fn scan(paths: &Paths, trusted: bool) -> (Vec<Found>, Vec<Note>) {
     (found.collect(), notes)
 }
 
-fn places(paths: &Paths) -> Places {
+pub fn places(paths: &Paths) -> Places {
+    let settings = Settings::read(paths).unwrap_or_default();
     Places {
         cli: Vec::new(),
         cwd: paths.cwd.clone(),
@@ -55,6 +65,8 @@ fn places(paths: &Paths) -> Places {
         global_dirs: paths.global.clone(),
         bundled_dir: paths.bundled(),
         no_extensions: false,
+        listed: settings.listed,
+        lenders: Vec::new(),
         target: atomic_plugin_api::manifest::TARGET.to_owned(),
     }
 }
@@ -95,7 +107,8 @@ pub fn is_library(path: &Path) -> bool {
 
 /// One line each, and one card for each that would not be loaded.
 pub fn list(paths: &Paths) -> (String, Vec<Card>) {
-    let trusted = trust::decide(false, false, &paths.cwd, &paths.home) == Trust::Yes;
+    let trusted = trust::standing(paths);
+    let disabled = Settings::read(paths).map(|s| s.disabled).unwrap_or_default();
     let (found, notes) = scan(paths, trusted);
     let mut text = String::new();
     let mut warnings: Vec<Card> = notes.iter().map(|n| Card::told(n.code(), &n.to_string())).collect();
@@ -104,8 +117,11 @@ pub fn list(paths: &Paths) -> (String, Vec<Card>) {
         match &f.manifest {
             Ok(i) => {
                 let m = &i.manifest;
-                let shadowed =
-                    if seen.contains(&m.name) { "  (not loaded: the name is taken above)" } else { "" };
+                let shadowed = match (seen.contains(&m.name), disabled.contains(&m.name)) {
+                    (true, _) => "  (not loaded: the name is taken above)",
+                    (false, true) => "  (disabled)",
+                    (false, false) => "",
+                };
                 let (scope, path) = (f.scope.name(), f.entry.display());
                 text += &format!("{:<24} {:<10} {scope:<8} {path}{shadowed}\n", m.name, m.version);
                 seen.push(m.name.clone());
@@ -113,7 +129,7 @@ pub fn list(paths: &Paths) -> (String, Vec<Card>) {
             Err(refusal) => warnings.push(Card::from(refusal)),
         }
     }
-    let of_project = if trusted { Vec::new() } else { discover::list_project(&places(paths)) };
+    let of_project = if trusted { Vec::new() } else { discover::list_project(&places(paths), &paths.cwd) };
     for path in &of_project {
         text += &format!(
             "{:<24} {:<10} {:<8} {}  (not trusted: not opened)\n",

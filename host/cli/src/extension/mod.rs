@@ -3,8 +3,9 @@
 
 pub mod build;
 mod bundle;
+pub mod dev;
 mod install;
-mod installed;
+pub mod installed;
 pub mod lock;
 mod new;
 pub mod place;
@@ -36,6 +37,8 @@ pub async fn command(paths: &Paths, command: ExtensionCommand, run_args: &RunArg
         ExtensionCommand::Remove { name } => install::remove(paths, &name)?,
         ExtensionCommand::New { name, path } => new::run(paths, &name, path.as_deref())?,
         ExtensionCommand::Bundle { dir } => bundle::run(paths, dir.as_deref())?,
+        // Is a session, and started as one before this is asked.
+        ExtensionCommand::Dev { .. } => String::new(),
         ExtensionCommand::Run { id, args } => {
             return run::run(paths, &id, args, run_args.no_extensions).await;
         }

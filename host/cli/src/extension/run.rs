@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 pub async fn run(paths: &Paths, id: &str, args: Vec<String>, no_extensions: bool) -> Result<u8, Card> {
     let (library, name) = find(paths, id, no_extensions)?;
-    let config = launch::without_session(paths, library);
+    let config = launch::without_session(paths, library)?;
     let (extensions, report) = Extensions::load(config).await;
     if let Some(refusal) = report.refused.first() {
         return Err(Card::from(refusal));

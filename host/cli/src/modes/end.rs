@@ -5,7 +5,9 @@ use atomic_agent::op::Op;
 use std::time::Duration;
 
 /// The engine keeps its own five seconds; this is for an engine that does not.
-pub const ENGINE: Duration = Duration::from_secs(6);
+pub const ENGINE: Duration = Duration::from_millis(5500);
+/// For an engine's process once it has said that it stopped.
+pub const LEFTOVER: Duration = Duration::from_millis(2000);
 /// Retiring what is loaded is courtesy by then.
 const EXTENSIONS: Duration = Duration::from_millis(1500);
 

@@ -56,6 +56,7 @@ pub async fn run(
     // Only a screen is worth keeping stderr from: without one it is where errors are looked for.
     let screen = chosen == Chosen::Lines && stdio::stdout_is_terminal();
     // While stderr is what it was: a crate takes its time, and may not build.
+    args.lenders.clone_from(&args.extensions);
     args.extensions = launch::libraries(&args.extensions, !screen)?;
     let elsewhere = if screen { Elsewhere::Log(&log) } else { Elsewhere::Stderr };
     let mut stdio = stdio::take(&elsewhere)

@@ -4,7 +4,7 @@
 
 use super::{
     lines,
-    wire::{Catalogue, FromEngine, Hello, PROTOCOL, Resumed, ToEngine},
+    wire::{Catalogue, FromEngine, Hello, LIMIT, PROTOCOL, Resumed, ToEngine},
 };
 use crate::{
     args::RunArgs,
@@ -15,7 +15,7 @@ use crate::{
     paths::Paths,
     stdio,
 };
-use atomic_agent::{digest::Digest, event::Event, hooks::Hooks, message::Message, op::OpError};
+use atomic_agent::{digest::Digest, event::Event, handle::View, hooks::Hooks, message::Message, op::OpError};
 use serde_json::Value;
 use std::{
     sync::{Arc, mpsc::Sender},
@@ -88,7 +88,8 @@ fn refuse(out: Sender<Vec<u8>>, written: std::thread::JoinHandle<()>, card: Card
 }
 
 fn with_hello(mut args: RunArgs, hello: &Hello) -> RunArgs {
-    args.extensions = hello.extensions.clone();
+    // A crate is its library by now; what its folder lends beside is asked about all the same.
+    args.lenders = std::mem::replace(&mut args.extensions, hello.extensions.clone());
     args.no_extensions |= hello.bare;
     if hello.bare {
         args.extensions.clear();
@@ -102,12 +103,16 @@ fn with_hello(mut args: RunArgs, hello: &Hello) -> RunArgs {
 
 impl From<&Hello> for Origin {
     fn from(hello: &Hello) -> Self {
-        Origin { reason: hello.reason, active_tools: hello.active_tools.clone() }
+        Origin { reason: hello.reason, active_tools: hello.active_tools.clone(), trusted: hello.trusted }
     }
 }
 
 fn send(out: &Sender<Vec<u8>>, frame: &FromEngine) {
     match serde_json::to_vec(frame) {
+        Ok(line) if line.len() > LIMIT => match instead(frame, line.len() / (1024 * 1024)) {
+            Some(frame) => send(out, &frame),
+            None => eprintln!("a frame of {} bytes is not sent", line.len()),
+        },
         Ok(line) => drop(out.send(line)),
         // Only a value with a key that is no text, or a path serde refuses, comes here.
         Err(e) => eprintln!("a frame could not be written: {e}"),
@@ -116,6 +121,23 @@ fn send(out: &Sender<Vec<u8>>, frame: &FromEngine) {
 
 /// How often an engine at rest looks at what it cannot give back.
 const REST: Duration = Duration::from_millis(500);
+
+/// What is told of something longer than a line may be. The session has it whole.
+fn instead(frame: &FromEngine, mib: usize) -> Option<FromEngine> {
+    let what = format!("of {mib} MiB is too long to be shown; the session has it whole");
+    match frame {
+        FromEngine::Event { .. } => {
+            let message = format!("An event {what}.");
+            let event = Event::Notify { message, level: "warning".into(), extension: None };
+            Some(FromEngine::Event { event: Box::new(event) })
+        }
+        FromEngine::Answer { id, .. } => {
+            let error = OpError::new("too_long", format!("The answer {what}."));
+            Some(FromEngine::Answer { id: *id, ok: None, error: Some(error) })
+        }
+        _ => None,
+    }
+}
 
 struct Serve {
     launched: Launched,
@@ -254,8 +276,8 @@ impl Serve {
         }
         let Some(tired) = self.launched.extensions.tired() else { return };
         let mut postponed = tired.postponed;
-        if self.view.session_file.is_none() {
-            postponed.push("the session is not written to a file yet".into());
+        if self.view.session_file.is_none() && self.launched.handle.view(has_content) {
+            postponed.push("the session is in no file, and would be lost".into());
         }
         let said = (postponed.clone(), tired.badly);
         if self.tired.as_ref() != Some(&said) {
@@ -263,6 +285,12 @@ impl Serve {
             self.tired = Some(said);
         }
     }
+}
+
+/// More than what every session begins with.
+fn has_content(view: &View) -> bool {
+    let begins = |e: &Value| matches!(e["type"].as_str(), Some("model_change" | "thinking_level_change"));
+    view.entries.iter().any(|e| !begins(e))
 }
 
 fn resumed(launched: &Launched) -> Option<Resumed> {

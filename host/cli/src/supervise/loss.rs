@@ -2,7 +2,7 @@
 //! where; the exit status says how it ended.
 
 use super::pages::Crash;
-use atomic_extensions::breadcrumb::{Blame, By, Held, Page, blame};
+use atomic_extensions::breadcrumb::{Blame, By, EXITED, Held, Page, blame};
 use std::process::ExitStatus;
 
 /// How an engine ended.
@@ -62,6 +62,7 @@ pub fn of(end: &End, page: Option<&Page>) -> Loss {
             let at = event.as_ref().map(|e| format!(" in {e}")).unwrap_or_default();
             Loss {
                 what: match sure {
+                    true if how == EXIT => format!("{extension} ended the engine (exit called{at})"),
                     true => format!("{extension} crashed the engine ({how}{at})"),
                     false => format!("the engine ended ({how}) while {extension} ran{at}"),
                 },
@@ -104,8 +105,13 @@ fn died(status: Option<ExitStatus>) -> String {
     }
 }
 
+const EXIT: &str = "exit";
+
 #[cfg(unix)]
 pub fn signal_name(signal: i32) -> String {
+    if signal == EXITED {
+        return EXIT.into();
+    }
     match rustix::process::Signal::from_named_raw(signal) {
         Some(signal) => match format!("{signal:?}").trim_matches('"').rsplit("::").next() {
             Some("ABORT") => "SIGABRT".into(),
@@ -117,5 +123,8 @@ pub fn signal_name(signal: i32) -> String {
 
 #[cfg(windows)]
 pub fn signal_name(signal: i32) -> String {
+    if signal == EXITED {
+        return EXIT.into();
+    }
     format!("fault {signal:#x}")
 }

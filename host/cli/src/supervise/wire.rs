@@ -60,6 +60,8 @@ pub struct Hello {
     pub session: Option<PathBuf>,
     /// From the engine before: what the user had switched on.
     pub active_tools: Option<Vec<String>>,
+    /// From the engine before, once it had decided: the project is trusted.
+    pub trusted: Option<bool>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]

@@ -17,6 +17,9 @@ pub enum By {
     Suspects,
 }
 
+/// In the place of a signal's number: `exit` was called.
+pub const EXITED: i32 = 0x1000;
+
 /// What the signal handler wrote down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {

@@ -4,19 +4,27 @@
 #![allow(unsafe_code)]
 
 use super::{
-    blame::{Fault, culprit, running},
-    signal::{EXIT, Line, thread_id},
+    blame::{EXITED, Fault, culprit, running},
+    signal::{EXIT, Line, OnFatal, thread_id},
 };
 use std::sync::{
     Once,
-    atomic::{AtomicBool, Ordering::SeqCst},
+    atomic::{
+        AtomicBool,
+        Ordering::{Relaxed, Release, SeqCst},
+    },
 };
 
 /// The program has not said that it is leaving.
 static WATCHING: AtomicBool = AtomicBool::new(false);
 
-/// From here on, leaving without [`leave_in_order`] is somebody's fault (print and json mode).
-pub fn watch_for_exit() {
+/// Print and json: a line, and another code.
+static SAYING: AtomicBool = AtomicBool::new(false);
+
+/// From here on, leaving without [`leave_in_order`] is somebody's fault: it is written into the
+/// page, and in print and json mode said.
+pub fn watch_for_exit(then: OnFatal) {
+    SAYING.store(then == OnFatal::PrintAndExit, SeqCst);
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         // SAFETY: (SAFETY.md 11) the handler is a function of this program, which is never unloaded.
@@ -36,8 +44,18 @@ extern "C" fn at_exit() {
     }
     let page = super::page();
     let thread = Fault { signal: 0, tid: thread_id(), address: 0, ip: 0 };
+    // The program's own first thread: a panic of ours on its way out.
+    let culprit = culprit(page, thread);
+    if culprit.is_none() && on_first_thread() {
+        return;
+    }
+    page.fault_tid.store(thread.tid, Relaxed);
+    page.signal.store(EXITED as u64, Release);
+    if !SAYING.load(SeqCst) {
+        return;
+    }
     let mut line = Line::new();
-    match culprit(page, thread) {
+    match culprit {
         Some(found) => {
             line.put(b"atomic: extension ");
             line.name(page, found.owner);
@@ -48,8 +66,6 @@ extern "C" fn at_exit() {
             }
             line.put(b")");
         }
-        // The program's own first thread: a panic of ours on its way out.
-        None if on_first_thread() => return,
         None => {
             line.put(b"atomic: something called exit on a thread of its own");
             let mut lead: &[u8] = b", while these extensions ran: ";

@@ -34,7 +34,7 @@ mod signal;
 mod tests;
 mod thread;
 
-pub use blame::{Blame, By, Fault, Suspect, blame};
+pub use blame::{Blame, By, EXITED, Fault, Suspect, blame};
 pub use exit::{leave_in_order, watch_for_exit};
 pub use library::note_library;
 pub use map::{Mapped, install, open};

@@ -50,7 +50,7 @@ fn the_child() {
     let (Ok(way), Ok(page)) = (std::env::var(WAY), std::env::var(PAGE)) else { return };
     install(Some(Path::new(&page))).unwrap();
     if way.starts_with("print ") {
-        watch_for_exit();
+        watch_for_exit(OnFatal::PrintAndExit);
     }
     let (way, then) = match way.strip_prefix("print ") {
         Some(way) => (way, OnFatal::PrintAndExit),

@@ -34,11 +34,12 @@ pub(super) fn call(a: &Asker, op: &str, bytes: &[u8]) -> Outcome {
 }
 
 fn context(a: &Asker, get: &Get) -> Outcome {
-    // These two are known before there is a session.
+    // These are known before there is a session.
     match (get.member.as_str(), a.host.engine("ctx").is_err()) {
         ("cwd", true) => return encoded(&path(&a.host.config().cwd)),
         ("hasUI", true) => return encoded(&a.host.config().has_ui),
-        ("isProjectTrusted", true) => return encoded(&a.host.config().project_trusted),
+        ("mode", true) => return encoded(&a.host.config().mode),
+        ("isProjectTrusted", true) => return encoded(&a.host.project_trusted()),
         _ => {}
     }
     match get.member.as_str() {

@@ -18,6 +18,7 @@ mod workflow;
 use crate::{
     generation::{self, Generation, PendingRequest},
     host::Extensions,
+    trust,
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{
@@ -105,6 +106,17 @@ fn json<T: Serialize>(value: &T) -> Outcome {
 
 const NOTHING: Vec<u8> = Vec::new();
 
+/// While it is asked about a project, a handler knows where it is and may ask the person
+/// (events.md A.2).
+fn limits(caller: Caller, op: &str, bytes: &[u8]) -> Result<(), Failure> {
+    if trust::is_trust_call(caller.call) && !trust::allowed(op, bytes) {
+        let message =
+            "a project_trust handler has cwd, mode, hasUI, and select, confirm, input and notify of ui";
+        return Err(Failure::new("not_available", format!("{op}: {message}")));
+    }
+    Ok(())
+}
+
 /// Answered at once.
 pub(crate) fn call(caller: Caller, op: &str, bytes: &[u8]) -> Outcome {
     let a = match asker(caller) {
@@ -114,6 +126,7 @@ pub(crate) fn call(caller: Caller, op: &str, bytes: &[u8]) -> Outcome {
             return Err(stale);
         }
     };
+    limits(caller, op, bytes)?;
     match op.split_once('.') {
         Some((
             "handlers" | "tools" | "commands" | "flags" | "main" | "shortcuts" | "renderers" | "markdown",
@@ -183,6 +196,9 @@ pub(crate) fn request(
             return Some(Err(stale));
         }
     };
+    if let Err(refused) = limits(caller, op, &bytes) {
+        return Some(Err(refused));
+    }
     let replaces = matches!(op, "reload" | "newSession" | "fork" | "switchSession" | "navigateTree");
     // Counted before the task runs, so that a carrier never looks idle in between.
     let Ok(pending) = a.generation.request(caller.call, replaces) else { return Some(Err(Failure::stale())) };

@@ -2,6 +2,7 @@
 //! end is the default (decisions.md "Dialogs").
 
 use super::{Asker, NOTHING, Outcome, body, json, unsupported};
+use crate::{dispatch::Reason, trust};
 use atomic_agent::{
     event::Event,
     op::{Dialog, DialogAnswer},
@@ -39,15 +40,21 @@ pub(super) async fn ask(a: &Asker, op: &str, bytes: &[u8]) -> Outcome {
     let Ok(engine) = a.host.engine(op) else { return Ok(default_answer(op).unwrap_or_default()) };
     let dialog = match op {
         "ui.confirm" => Dialog::Confirm { title: q.title, message: q.message, timeout_ms: q.timeout_ms },
-        "ui.select" => {
-            Dialog::Select { title: q.title, options: q.options.clone(), timeout_ms: q.timeout_ms }
-        }
+        "ui.select" => Dialog::Select {
+            title: q.title,
+            message: None,
+            options: q.options.clone(),
+            timeout_ms: q.timeout_ms,
+        },
         "ui.input" => Dialog::Input { title: q.title, placeholder: q.placeholder, timeout_ms: q.timeout_ms },
         _ => Dialog::Editor { title: q.title, prefill: q.prefill },
     };
+    let reason = match trust::is_trust_call(a.caller.call) {
+        true => Reason::ProjectTrust,
+        false => Reason::Extension,
+    };
     let kind = op.strip_prefix("ui.").unwrap_or(op);
-    let shown = engine.view(|v| v.has_ui);
-    let _span = shown.then(|| a.host.open_prompt("ui_prompt", kind, dialog.title()));
+    let _span = a.host.prompt_span(reason, kind, dialog.title());
     match (op, engine.dialog(dialog, a.generation.name()).await) {
         ("ui.confirm", DialogAnswer::Confirmed(yes)) => json(&yes),
         // A value that was never offered is no choice.
@@ -80,6 +87,11 @@ pub(super) fn call(a: &Asker, op: &str, bytes: &[u8]) -> Outcome {
                 .level
                 .filter(|l| matches!(l.as_str(), "info" | "warning" | "error"))
                 .unwrap_or_else(|| "info".into());
+            // Asked before there is a session: said with what the start has to say.
+            if trust::is_trust_call(a.caller.call) && a.host.engine(op).is_err() {
+                a.host.trust.say(format!("{extension}: {}", n.message));
+                return Ok(NOTHING);
+            }
             a.host.engine(op)?.emit(Event::Notify { message: n.message, level, extension: Some(extension) });
         }
         "ui.setStatus" => {

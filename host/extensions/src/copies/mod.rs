@@ -7,6 +7,8 @@
 mod index;
 mod prune;
 #[cfg(test)]
+mod swap;
+#[cfg(test)]
 mod tests;
 
 use crate::filecheck::{self, Opened};

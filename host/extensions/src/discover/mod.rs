@@ -6,12 +6,14 @@
 
 mod entry;
 mod identity;
+mod listed;
 mod note;
 #[cfg(test)]
 mod tests;
 
 pub use entry::Declared;
 pub use identity::{Resolved, resolve_identity};
+pub use listed::Listed;
 pub use note::{Note, Refusal, Severity};
 
 use entry::{Entry, examine};
@@ -64,6 +66,11 @@ pub struct Places {
     pub bundled_dir: Option<PathBuf>,
     /// `--no-extensions`: only what `-e` names.
     pub no_extensions: bool,
+    /// The `extensions` list of the user's settings.
+    pub listed: Option<Listed>,
+    /// Directories of `-e` that may hold no library of their own, because what they lend is asked
+    /// about separately (events.md B.9).
+    pub lenders: Vec<PathBuf>,
     /// Target triple of this host, the first key looked for in `extension.json`.
     pub target: String,
 }
@@ -102,10 +109,11 @@ impl Places {
         all.extend(self.bundled_dir.clone().map(|dir| (Scope::Bundled, dir)));
         all
     }
+}
 
-    pub fn project_directory(&self) -> PathBuf {
-        self.cwd.join(".atomic").join("extensions")
-    }
+/// Where the libraries of a project lie by themselves.
+pub fn project_directory(project: &Path) -> PathBuf {
+    project.join(".atomic").join("extensions")
 }
 
 /// Everything that needs no trust: CLI, user, global, bundled.
@@ -115,33 +123,39 @@ pub fn discover(places: &Places) -> Found {
         search.named(path);
     }
     if !places.no_extensions {
-        for (scope, dir) in places.directories() {
-            search.directory(scope, &dir);
-        }
+        let (user, others): (Vec<_>, Vec<_>) =
+            places.directories().into_iter().partition(|(scope, _)| *scope == Scope::User);
+        search.scope(&user, places.listed.as_ref());
+        search.scope(&others, None);
     }
     search.finish()
 }
 
-/// The project's libraries, to be asked for only once the project is trusted.
-/// What `before` reached already is not repeated.
-pub fn discover_project(places: &Places, before: &Found) -> Found {
+/// The libraries of a project, to be loaded only once it is trusted. What lies at `before`
+/// (canonical paths) was reached already and is not repeated.
+pub fn discover_project(
+    places: &Places,
+    project: &Path,
+    listed: Option<&Listed>,
+    before: &[PathBuf],
+) -> Found {
     let mut search = Search::new(places);
-    for candidate in &before.candidates {
-        search.is_new(&candidate.real);
+    for real in before {
+        search.is_new(real);
     }
     if !places.no_extensions {
-        search.directory(Scope::Project, &places.project_directory());
+        search.scope(&[(Scope::Project, project_directory(project))], listed);
     }
     search.finish()
 }
 
-/// Names in the project's extension directory, for the question whether to trust
-/// it: the directory is listed, nothing in it is opened, no link is followed.
-pub fn list_project(places: &Places) -> Vec<PathBuf> {
+/// Names in a project's extension directory, for saying what was not opened: the directory is
+/// listed, nothing in it is opened, no link is followed.
+pub fn list_project(places: &Places, project: &Path) -> Vec<PathBuf> {
     if places.no_extensions {
         return Vec::new();
     }
-    let mut names = entries(&places.project_directory()).unwrap_or_default();
+    let mut names = entries(&project_directory(project)).unwrap_or_default();
     names.retain(|path| {
         let kind = fs::symlink_metadata(path).map(|metadata| metadata.file_type());
         entry::is_library(path) || kind.is_ok_and(|kind| kind.is_dir() || kind.is_symlink())
@@ -155,6 +169,8 @@ struct Search<'a> {
     seen: HashSet<PathBuf>,
     seen_files: HashSet<(u64, u64)>,
     scripts: Vec<PathBuf>,
+    /// The settings of the scope that is searched, for what they leave out.
+    listed: Option<&'a Listed>,
     found: Found,
 }
 
@@ -165,6 +181,7 @@ impl<'a> Search<'a> {
             seen: HashSet::new(),
             seen_files: HashSet::new(),
             scripts: Vec::new(),
+            listed: None,
             found: Found::default(),
         }
     }
@@ -181,6 +198,37 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// Directories, then what the settings of that scope add; what they leave out stays out of both.
+    fn scope(&mut self, directories: &[(Scope, PathBuf)], listed: Option<&'a Listed>) {
+        self.listed = listed;
+        for (scope, dir) in directories {
+            self.directory(*scope, dir);
+        }
+        if let (Some(listed), Some((scope, _))) = (listed, directories.first()) {
+            for (path, named) in listed.added() {
+                self.added(*scope, &path, named);
+            }
+        }
+        self.listed = None;
+    }
+
+    /// A library, an extension's folder, or a directory of them.
+    fn added(&mut self, scope: Scope, path: &Path, named: bool) {
+        let is_dir = match fs::metadata(path) {
+            Ok(metadata) => metadata.is_dir(),
+            Err(error) if named => {
+                return self.refuse(scope, path.to_owned(), Refusal::Unreadable(error.to_string()));
+            }
+            Err(_) => return,
+        };
+        let several = is_dir
+            && matches!(
+                examine(path, &self.places.target),
+                Entry::Nothing | Entry::Refused(Refusal::Ambiguous(_))
+            );
+        if several { self.directory(scope, path) } else { self.entry(scope, path) }
+    }
+
     fn directory(&mut self, scope: Scope, dir: &Path) {
         match entries(dir) {
             Ok(entries) => entries.iter().for_each(|entry| self.entry(scope, entry)),
@@ -190,11 +238,15 @@ impl<'a> Search<'a> {
     }
 
     fn entry(&mut self, scope: Scope, entry: &Path) {
+        if self.listed.is_some_and(|listed| !listed.keeps(entry)) {
+            return;
+        }
         match examine(entry, &self.places.target) {
             Entry::Library { path, declared } => self.library(scope, entry, &path, declared),
             Entry::Script(path) if scope == Scope::Cli => self.refuse(scope, path, Refusal::Script),
             Entry::Script(path) => self.scripts.push(path),
             Entry::Refused(refusal) => self.refuse(scope, entry.to_owned(), refusal),
+            Entry::Nothing if self.places.lenders.iter().any(|l| l == entry) => {}
             Entry::Nothing if scope == Scope::Cli => self.refuse(scope, entry.to_owned(), Refusal::NoLibrary),
             Entry::Nothing => {}
         }

@@ -50,6 +50,11 @@ impl Disk {
         discover(&self.places)
     }
 
+    fn project(&self, before: &Found) -> Found {
+        let before: Vec<PathBuf> = before.candidates.iter().map(|c| c.real.clone()).collect();
+        discover_project(&self.places, &self.places.cwd, None, &before)
+    }
+
     /// Entries relative to the root, without the suffix of a library.
     fn names(&self, found: &Found) -> Vec<String> {
         let root = self.path("");
@@ -100,7 +105,7 @@ fn b10_scopes_come_in_their_order_and_names_in_byte_order_whatever_the_disk_says
         assert_eq!(disk.names(&found), expected);
         assert!(found.candidates.is_sorted_by_key(|c| c.scope));
         assert_eq!(found.notes, []);
-        let project = discover_project(&disk.places, &found);
+        let project = disk.project(&found);
         assert_eq!(disk.names(&project), ["project/.atomic/extensions/one"]);
     }
 }
@@ -123,8 +128,8 @@ fn without_extensions_only_what_is_named_is_there() {
     disk.places.cli = vec![disk.file("d")];
     let found = disk.discover();
     assert_eq!(disk.names(&found), ["d"]);
-    assert!(discover_project(&disk.places, &found).candidates.is_empty());
-    assert!(list_project(&disk.places).is_empty());
+    assert!(disk.project(&found).candidates.is_empty());
+    assert!(list_project(&disk.places, &disk.places.cwd).is_empty());
 }
 
 #[test]
@@ -145,7 +150,7 @@ fn b09_one_file_under_four_names_is_one_candidate_and_the_named_one_wins_silentl
     fs::hard_link(&file, disk.path(&format!("project/.atomic/extensions/d.{DLL}"))).unwrap();
     let found = disk.discover();
     assert_eq!(disk.names(&found), ["home/extensions/a"]);
-    assert!(discover_project(&disk.places, &found).candidates.is_empty());
+    assert!(disk.project(&found).candidates.is_empty());
     disk.places.cli = vec![format!("../project/../home/extensions/b.{DLL}").into()];
     let found = disk.discover();
     let [only] = found.candidates.as_slice() else { panic!("{found:?}") };
@@ -160,7 +165,7 @@ fn a_project_in_the_home_directory_does_not_load_the_users_extensions_again() {
     disk.file("project/.atomic/extensions/a");
     let found = disk.discover();
     assert_eq!(found.candidates[0].scope, Scope::User);
-    assert!(discover_project(&disk.places, &found).candidates.is_empty());
+    assert!(disk.project(&found).candidates.is_empty());
 }
 
 fn candidate(scope: Scope, path: &str) -> Candidate {
@@ -353,6 +358,6 @@ fn nothing_of_a_project_is_opened_before_it_is_trusted() {
     let atime = || std::os::unix::fs::MetadataExt::atime_nsec(&fs::metadata(&library).unwrap());
     let before = atime();
     assert!(disk.discover().candidates.is_empty());
-    assert_eq!(list_project(&disk.places), [library.clone(), folder]);
+    assert_eq!(list_project(&disk.places, &disk.places.cwd), [library.clone(), folder]);
     assert_eq!(atime(), before);
 }

@@ -9,9 +9,9 @@ use crate::{convert, host::Extensions};
 use async_trait::async_trait;
 use atomic_agent::{
     hooks::{
-        BeforeAgentStart, BeforeAgentStartOutcome, CommandInfo, Hooks, Input, InputOutcome, Notice, Replace,
-        ReplaceReport, Resources, ShutdownReason, StartReason, Swap, SystemPromptOptions, ToolCallOutcome,
-        ToolCallRequest, ToolResultOutcome, ToolResultRequest,
+        BeforeAgentStart, BeforeAgentStartOutcome, Bootstrap, CommandInfo, Hooks, Input, InputOutcome,
+        Notice, Replace, ReplaceReport, Resources, ShutdownReason, StartReason, Swap, SystemPromptOptions,
+        ToolCallOutcome, ToolCallRequest, ToolResultOutcome, ToolResultRequest,
     },
     message::{Content, CustomMessage, ImageContent, Message, MessageContent, now_ms},
     model::ModelInfo,
@@ -262,6 +262,14 @@ impl Hooks for Extensions {
 
     async fn replace(&self, request: Replace, swap: Swap) -> Result<ReplaceReport, String> {
         self.replace_generations(request, swap).await
+    }
+
+    async fn bootstrap(&self) -> Option<Bootstrap> {
+        self.bring_projects_in().await
+    }
+
+    async fn host_command(&self, name: &str, args: &str) -> Option<Result<String, String>> {
+        self.run_host_command(name, args).await
     }
 
     fn hears(&self, notice: &Notice<'_>) -> bool {

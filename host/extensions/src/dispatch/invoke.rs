@@ -9,6 +9,7 @@ use crate::{
     host::Extensions,
     load::{EventState, Live, Started},
     registry::Sub,
+    trust::TrustCall,
     watchdog::Watchdog,
 };
 use std::{sync::Arc, time::Duration};
@@ -43,6 +44,7 @@ pub(super) async fn ask(
     let kind = breadcrumb::kind::EVENTS + event as u16;
     if sub.sync {
         let Some(call) = sub.generation.enter(kind) else { return Asked::Reloaded };
+        let _limited = TrustCall::of(event, call.id());
         let _watched = watchdog.enter(sub.generation.owner(), event, call.id());
         let frame = breadcrumb::push(sub.generation.owner(), kind);
         let outcome = sub.live.sync(sub.handler, call.id(), state);
@@ -66,6 +68,7 @@ async fn ask_async(
 ) -> Asked {
     let kind = breadcrumb::kind::EVENTS + event as u16;
     let Some(call) = sub.generation.enter_async(kind) else { return Asked::Reloaded };
+    let _limited = TrustCall::of(event, call.id());
     let here = first == FirstPoll::Here;
     let watched = here.then(|| watchdog.enter(sub.generation.owner(), event, call.id()));
     let frame = breadcrumb::push(sub.generation.owner(), kind);

@@ -5,13 +5,16 @@
 //! handler at a time; the list is fixed when the dispatch starts (events.md U1-U3).
 
 mod chain;
+mod decision;
 mod gate;
 mod hooks;
 mod invoke;
 mod notify;
 mod outcome;
+mod prompts;
 
 pub(crate) use invoke::{Asked, ask_entry, start_detached};
+pub(crate) use prompts::{Prompts, Reason};
 
 /// How results of handlers are merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +27,10 @@ pub enum Class {
     Chain,
     /// Fails closed; the first block ends it.
     Gate,
+    /// The first yes or no ends it; a fault is neither.
+    Decision,
+    /// Informs all at once, beside what it is about.
+    Concurrent,
 }
 
 /// One row: everything that differs between events and is not in their payload.
@@ -49,6 +56,7 @@ macro_rules! event_table {
 }
 
 event_table! {
+    PROJECT_TRUST = "project_trust" Decision;
     SESSION_START = "session_start" Notify;
     RESOURCES_DISCOVER = "resources_discover" Collect;
     INPUT = "input" Chain;
@@ -71,6 +79,8 @@ event_table! {
     AGENT_END = "agent_end" Notify;
     AGENT_SETTLED = "agent_settled" Notify;
     SESSION_SHUTDOWN = "session_shutdown" Notify;
+    UI_PROMPT_START = "ui_prompt_start" Concurrent;
+    UI_PROMPT_END = "ui_prompt_end" Concurrent;
 }
 
 // The subscription bits are one word.

@@ -140,6 +140,9 @@ pub struct Inspection {
     pub notes: Vec<String>,
 }
 
+/// As for copies.
+const MAX_BYTES: u64 = 1 << 30;
+
 /// Looks into a file.
 ///
 /// # Errors
@@ -151,7 +154,23 @@ pub fn inspect(path: &Path) -> Result<Inspection, Refusal> {
     if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
         return Err(Refusal::new(path, Why::NotALibrary { detail: "not a regular file".into() }));
     }
-    let bytes = std::fs::read(path).map_err(unreadable)?;
+    inspect_file(path, std::fs::File::open(path).map_err(unreadable)?)
+}
+
+/// The same of a file that is open already.
+///
+/// # Errors
+/// As `inspect`.
+pub fn inspect_file(path: &Path, file: std::fs::File) -> Result<Inspection, Refusal> {
+    use std::io::Read;
+    let unreadable = |e: std::io::Error| Refusal::new(path, Why::Unreadable { detail: e.to_string() });
+    let mut bytes = Vec::new();
+    // One byte more than a library may have.
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        let detail = "it is larger than 1 GiB and was not read".to_owned();
+        return Err(Refusal::new(path, Why::Copy { code: "extension::too_big", detail }));
+    }
     let manifest = read_manifest(&bytes).map_err(|why| Refusal::new(path, why))?;
     judge(&manifest).map_err(|why| Refusal::new(path, why).named(&manifest))?;
     let notes = remarks(&manifest);

@@ -109,7 +109,10 @@ impl Open {
                 }
                 text += "  y/N ";
             }
-            Dialog::Select { options, .. } => {
+            Dialog::Select { message, options, .. } => {
+                for line in message.iter().flat_map(|m| m.lines()) {
+                    text += &format!("  {line}\n");
+                }
                 for (i, option) in options.iter().enumerate() {
                     text += &format!("  {}) {}\n", i + 1, one(option));
                 }
@@ -158,8 +161,12 @@ mod tests {
 
     #[test]
     fn a_number_selects_and_nothing_else_does() {
-        let select =
-            || Dialog::Select { title: "?".into(), options: vec!["a".into(), "b".into()], timeout_ms: None };
+        let select = || Dialog::Select {
+            title: "?".into(),
+            message: None,
+            options: vec!["a".into(), "b".into()],
+            timeout_ms: None,
+        };
         assert_eq!(answer(select(), "2"), Some(DialogAnswer::Value("b".into())));
         assert_eq!(answer(select(), ""), Some(DialogAnswer::Cancelled));
         assert_eq!(answer(select(), "3"), None);
@@ -169,6 +176,7 @@ mod tests {
     #[test]
     fn a_title_or_an_option_is_one_line_whatever_it_holds() {
         let dialog = Dialog::Select {
+            message: None,
             title: "which\n> rm".into(),
             options: vec!["a\n  2) b".into(), "c".into()],
             timeout_ms: None,

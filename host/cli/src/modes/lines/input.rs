@@ -8,7 +8,11 @@ pub enum Line {
     Nothing,
     Quit,
     Help,
-    Extensions,
+    /// A command of the program that the engine's side answers.
+    Host {
+        name: String,
+        args: String,
+    },
     Reload {
         names: Vec<String>,
         now: bool,
@@ -25,9 +29,10 @@ pub enum Line {
 }
 
 /// The program's own commands, with what they do.
-pub const OWN: [(&str, &str); 6] = [
+pub const OWN: [(&str, &str); 7] = [
     ("/reload [NAME]... [--now]", "take in changed extensions; --now aborts the run first"),
-    ("/extensions", "what is loaded"),
+    ("/extensions [disable|enable NAME]", "what is loaded; switch one off or on"),
+    ("/trust", "whether this folder is trusted, and another answer"),
     ("/new", "another session"),
     ("/help", "this list"),
     ("/quit", "leave; Ctrl+D does the same"),
@@ -55,7 +60,9 @@ pub fn parse(line: &str, commands: &[CommandInfo]) -> Line {
     match name {
         "quit" | "exit" => Line::Quit,
         "help" => Line::Help,
-        "extensions" => Line::Extensions,
+        "extensions" | "trust" => {
+            Line::Host { name: name.to_owned(), args: words.collect::<Vec<_>>().join(" ") }
+        }
         "new" => Line::New,
         "reload" => {
             let (options, names): (Vec<&str>, Vec<&str>) = words.partition(|w| w.starts_with("--"));
@@ -78,7 +85,7 @@ pub fn parse(line: &str, commands: &[CommandInfo]) -> Line {
 }
 
 fn unknown(name: &str, commands: &[CommandInfo]) -> Card {
-    let own = ["quit", "help", "extensions", "new", "reload"].map(str::to_owned);
+    let own = ["quit", "help", "extensions", "new", "reload", "trust"].map(str::to_owned);
     let all = commands.iter().map(|c| c.name.clone()).chain(own);
     let card = Card::new("lines::unknown_command", format!("there is no command /{name}"));
     // Of several extensions with a command of one name, each has its own with a number.

@@ -135,7 +135,7 @@ pub async fn run(mut desk: Desk, stdio: &mut Stdio) -> Result<u8, Card> {
                 match first {
                     Ok(Ok(first)) => prompt.greet(first),
                     Ok(Err(card)) => {
-                        desk.control.end().await;
+                        desk.control.end(end::LEFTOVER).await;
                         return Err(card);
                     }
                     // It comes to an end that is told as an event.
@@ -162,9 +162,10 @@ pub async fn run(mut desk: Desk, stdio: &mut Stdio) -> Result<u8, Card> {
     };
     prompt.view.close();
     let asked = desk.handle.request(Op::Shutdown { from_signal });
-    let _ = tokio::time::timeout(end::ENGINE, asked).await;
-    desk.control.end().await;
-    Ok(0)
+    let told = tokio::time::timeout(end::ENGINE, asked).await;
+    // What did not answer until now is not waited for any longer.
+    desk.control.end(if told.is_ok() { end::LEFTOVER } else { Duration::ZERO }).await;
+    Ok(u8::from(desk.failed()))
 }
 
 impl Prompt<'_> {
@@ -274,6 +275,9 @@ impl Prompt<'_> {
 
     fn answer(&mut self, answer: Answer) -> Next {
         self.waiting = self.waiting.saturating_sub(1);
+        if let Ok(Value::String(text)) = answer.as_ref().map(|a| &a["text"]) {
+            self.view.text(text);
+        }
         if let Ok(queue) = &answer {
             self.view.taken_back(queue);
         }
@@ -370,7 +374,7 @@ impl Prompt<'_> {
             Line::Nothing => {}
             Line::Quit => return Next::Quit { from_signal: false },
             Line::Help => self.view.help(&commands),
-            Line::Extensions => self.view.extensions(&catalogue.extensions, catalogue.graves.as_deref()),
+            Line::Host { name, args } => self.ask(Op::HostCommand { name, args }),
             Line::Reload { names, now } => self.ask(Op::Reload { names, now, origin: None }),
             Line::New => self.ask(Op::NewSession { parent_session: None, origin: None }),
             Line::Bash { command, hidden } => {

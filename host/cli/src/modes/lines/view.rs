@@ -14,7 +14,6 @@ use atomic_agent::{
     message::{AssistantEvent, Content, Message, StopReason},
     model::ModelInfo,
 };
-use atomic_extensions::LoadedInfo;
 use serde_json::Value;
 use std::io::Write;
 use tool_lines::name;
@@ -250,29 +249,9 @@ impl<W: Write> View<W> {
         }
     }
 
-    pub fn extensions(&mut self, loaded: &[LoadedInfo], graves: Option<&str>) {
-        if loaded.is_empty() {
-            self.line("No extensions are loaded.");
-        }
-        for e in loaded {
-            self.line(&format!(
-                "{} {} ({}, generation {})",
-                name(&e.name),
-                name(&e.version),
-                e.scope.name(),
-                e.generation
-            ));
-            self.line(&format!("    {}", e.path.display()));
-            for (what, names) in [("tools", &e.tools), ("commands", &e.commands), ("events", &e.events)] {
-                if !names.is_empty() {
-                    let names: Vec<String> = names.iter().map(|n| name(n)).collect();
-                    self.line(&format!("    {what}: {}", names.join(", ")));
-                }
-            }
-        }
-        if let Some(graves) = graves {
-            self.remark(graves);
-        }
+    /// What a command of the program says.
+    pub fn text(&mut self, text: &str) {
+        text.lines().for_each(|line| self.line(line));
     }
 
     pub fn event(&mut self, event: &Event) {
@@ -309,7 +288,7 @@ impl<W: Write> View<W> {
                 self.line(&format!("! {what}"));
                 for call in unanswered {
                     let text = format!(
-                        "! {} {} had begun and has no result: it may have had effects",
+                        "! {} {} has no result: it may have run, and had effects",
                         call.tool_name, call.args
                     );
                     self.line(&sanitize::line(&text, 200));
@@ -328,10 +307,8 @@ impl<W: Write> View<W> {
                     true => "the engine has not answered".to_owned(),
                     false => format!("{extension} has held the engine in {event}"),
                 };
-                self.remark(&format!(
-                    "{who} for {:.1} s; Ctrl+C twice goes on without it",
-                    *held_ms as f64 / 1000.0
-                ));
+                let how = if self.interactive { "; Ctrl+C twice goes on without it" } else { "" };
+                self.remark(&format!("{who} for {:.1} s{how}", *held_ms as f64 / 1000.0));
             }
             Event::Reloaded { report } => {
                 for line in reload_lines::lines(report) {

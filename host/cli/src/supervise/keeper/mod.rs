@@ -23,7 +23,10 @@ use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     ffi::OsString,
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 use tokio::sync::{mpsc, oneshot};
@@ -62,9 +65,14 @@ pub struct Desk {
     pub started: oneshot::Receiver<Started>,
     pub control: Control,
     catalogue: Arc<Mutex<Catalogue>>,
+    failed: Arc<AtomicBool>,
 }
 
 impl Desk {
+    /// The program ends because no engine could be kept running.
+    pub fn failed(&self) -> bool {
+        self.failed.load(Ordering::Acquire)
+    }
     pub fn catalogue(&self) -> Catalogue {
         self.catalogue.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -75,7 +83,7 @@ pub struct Control(mpsc::UnboundedSender<Order>);
 
 enum Order {
     Restart,
-    End(oneshot::Sender<()>),
+    End(oneshot::Sender<()>, Duration),
 }
 
 impl Control {
@@ -84,10 +92,10 @@ impl Control {
         let _ = self.0.send(Order::Restart);
     }
 
-    /// The program ends. An engine that is still there is given a moment, then killed.
-    pub async fn end(&self) {
+    /// The program ends. An engine that is still there has so much time, then it is killed.
+    pub async fn end(&self, grace: Duration) {
         let (done, ended) = oneshot::channel();
-        if self.0.send(Order::End(done)).is_ok() {
+        if self.0.send(Order::End(done, grace)).is_ok() {
             let _ = ended.await;
         }
     }
@@ -98,6 +106,8 @@ const LOOK: Duration = Duration::from_millis(100);
 /// A handler that holds the session is a notice, then a fault of the engine's.
 const NOTICE: Duration = Duration::from_millis(250);
 const UNRESPONSIVE: Duration = Duration::from_secs(1);
+/// Where nobody can press Ctrl+C, an engine that is held for so long is replaced unasked.
+const HANG_KILL: Duration = Duration::from_secs(10);
 
 /// Starts the first engine; what becomes of it is told by the desk.
 pub fn start(plan: Plan) -> Result<Desk, Card> {
@@ -106,6 +116,7 @@ pub fn start(plan: Plan) -> Result<Desk, Card> {
     let (control, orders) = mpsc::unbounded_channel();
     let (first, started) = oneshot::channel();
     let catalogue = Arc::<Mutex<Catalogue>>::default();
+    let failed = Arc::<AtomicBool>::default();
     let mut keeper = Keeper {
         skip: plan.skip.iter().cloned().collect(),
         plan,
@@ -113,9 +124,11 @@ pub fn start(plan: Plan) -> Result<Desk, Card> {
         ops,
         orders,
         catalogue: catalogue.clone(),
+        failed: failed.clone(),
         first: Some(first),
         child: None,
         ready: false,
+        decided: false,
         held_back: Vec::new(),
         pending: HashMap::new(),
         next: 1,
@@ -132,7 +145,7 @@ pub fn start(plan: Plan) -> Result<Desk, Card> {
     };
     keeper.start_engine(StartReason::Startup)?;
     tokio::spawn(keeper.keep());
-    Ok(Desk { handle, events, started, control: Control(control), catalogue })
+    Ok(Desk { handle, events, started, control: Control(control), catalogue, failed })
 }
 
 struct Keeper {
@@ -141,10 +154,13 @@ struct Keeper {
     ops: mpsc::UnboundedReceiver<OpRequest>,
     orders: mpsc::UnboundedReceiver<Order>,
     catalogue: Arc<Mutex<Catalogue>>,
+    failed: Arc<AtomicBool>,
     first: Option<oneshot::Sender<Started>>,
     child: Option<Child>,
     /// The engine has said that it runs.
     ready: bool,
+    /// A session was ready: what it had decided about the project counts for the next engine.
+    decided: bool,
     /// Ops that wait for an engine.
     held_back: Vec<OpRequest>,
     pending: HashMap<u64, oneshot::Sender<Result<Value, OpError>>>,
@@ -204,9 +220,13 @@ impl Keeper {
             extensions: self.plan.extensions.clone(),
             skip: self.skip.iter().cloned().collect(),
             bare: self.bare,
-            reason: if view.session_file.is_some() { reason } else { StartReason::Startup },
+            reason: match reason {
+                StartReason::Resume if view.session_file.is_none() => StartReason::Startup,
+                other => other,
+            },
             session: goes_on.then_some(view.session_file).flatten(),
             active_tools: (reason == StartReason::Reload).then_some(view.active_tools),
+            trusted: self.decided.then_some(view.project_trusted),
         };
         self.ready = false;
         self.silent = Silence::default();
@@ -222,8 +242,8 @@ impl Keeper {
                 biased;
                 order = self.orders.recv() => match order {
                     Some(Order::Restart) => self.hung().await,
-                    Some(Order::End(done)) => {
-                        self.end().await;
+                    Some(Order::End(done, grace)) => {
+                        self.end(grace).await;
                         let _ = done.send(());
                         Flow::Over
                     }
@@ -281,7 +301,13 @@ impl Keeper {
             FromEngine::Refused { card } => return self.refused(card).await,
             FromEngine::Ready { view, catalogue, warnings, messages, resumed } => {
                 self.show(*view);
-                *self.catalogue.lock().unwrap_or_else(PoisonError::into_inner) = catalogue;
+                let before = std::mem::replace(
+                    &mut *self.catalogue.lock().unwrap_or_else(PoisonError::into_inner),
+                    catalogue,
+                );
+                if self.accept_what_is_missing(&before).await == Flow::Over {
+                    return Flow::Over;
+                }
                 self.is_ready(First { warnings, messages, resumed });
             }
             FromEngine::View { view } => self.show(*view),
@@ -358,6 +384,7 @@ impl Keeper {
             Event::DialogOpened { id, .. } => drop(self.dialogs.insert(*id)),
             Event::DialogClosed { id } => drop(self.dialogs.remove(id)),
             Event::Reloaded { .. } => self.skip.clear(),
+            Event::SessionReady { .. } => self.decided = true,
             // Told when the program really ends: another engine may go on.
             Event::Stopped => return,
             _ => {}
@@ -380,7 +407,11 @@ impl Keeper {
             return if child.gone_for() < UNRESPONSIVE { Flow::On } else { self.gone(None).await };
         }
         let Some(vitals) = child.vitals() else { return Flow::On };
-        self.listen_to(vitals.beat);
+        let silent = self.listen_to(vitals.beat);
+        let held_for = vitals.held.as_ref().map_or(Duration::ZERO, |h| h.time);
+        if !self.plan.asks && held_for.max(silent) >= HANG_KILL {
+            return self.hung().await;
+        }
         match vitals.held {
             Some(held) if held.time >= NOTICE => {
                 let badly = held.time >= UNRESPONSIVE;
@@ -398,21 +429,21 @@ impl Keeper {
         Flow::On
     }
 
-    /// A process that does not even beat is stopped, or starved.
-    fn listen_to(&mut self, beat: u64) {
+    /// A process that does not even beat is stopped, or starved. Answers for how long.
+    fn listen_to(&mut self, beat: u64) -> Duration {
         let now = tokio::time::Instant::now();
         if beat != self.silent.beat {
             self.silent = Silence { beat, since: Some(now), told: false };
-        } else if let Some(since) = self.silent.since
-            && now - since >= UNRESPONSIVE
-            && !std::mem::replace(&mut self.silent.told, true)
-        {
+        }
+        let since = self.silent.since.unwrap_or(now);
+        if now - since >= UNRESPONSIVE && !std::mem::replace(&mut self.silent.told, true) {
             self.desk.emit(Event::EngineHeld {
                 extension: String::new(),
                 event: String::new(),
                 held_ms: u64::try_from((now - since).as_millis()).unwrap_or(u64::MAX),
             });
         }
+        now - since
     }
 }
 

@@ -6,7 +6,7 @@ use crate::{
     card::Card,
     supervise::{
         loss::{End, Loss},
-        wire::ToEngine,
+        wire::{Catalogue, ToEngine},
     },
 };
 use atomic_agent::{
@@ -15,7 +15,10 @@ use atomic_agent::{
     op::{Dialog, DialogAnswer, Op, OpError},
 };
 use serde_json::Value;
-use std::time::Duration;
+use std::{
+    sync::{PoisonError, atomic::Ordering},
+    time::Duration,
+};
 
 /// What the end of an engine may take once it was asked.
 const GRACE: Duration = Duration::from_millis(2500);
@@ -48,21 +51,20 @@ impl Keeper {
         self.losses += 1;
         self.leaving = Leaving::No;
         let culprits = loss.extensions.clone();
-        if self.losses >= PATIENCE {
-            self.bare = true;
-            self.notify("error", "The engine was lost again and again; it goes on without any extension.");
-        }
-        if self.losses > PATIENCE {
+        let again = self.losses >= PATIENCE;
+        // Without extensions there are no guards either: nobody decides that but the user.
+        if again && (self.bare || !self.plan.asks) {
             return self.give_up(&loss);
         }
-        let leave_out = match self.plan.asks && !hung && !culprits.is_empty() && !self.bare {
-            true => self.ask(&loss).await,
+        let choice = match self.plan.asks && !hung && (again || !culprits.is_empty()) {
+            true => self.ask(&loss, again).await,
             false => Choice::Without,
         };
-        match leave_out {
+        match choice {
             Choice::Quit => return Flow::Over,
             Choice::Without => self.skip.extend(culprits),
             Choice::With => {}
+            Choice::Bare => self.bare = true,
         }
         self.start_another(StartReason::Resume)
     }
@@ -87,6 +89,7 @@ impl Keeper {
 
     /// To whoever waits for the start, else to everyone.
     fn fail_first(&mut self, card: Card) {
+        self.failed.store(true, Ordering::Release);
         match self.first.take() {
             Some(first) => drop(first.send(Err(card))),
             None => self.notify("error", card.to_string().trim_end()),
@@ -102,14 +105,11 @@ impl Keeper {
             self.fail_first(card);
             return Flow::Over;
         }
-        // It ran before: what it cannot start with now is what changed meanwhile.
+        // It ran before: what it cannot start with now is what changed meanwhile. The session is
+        // in its file.
         self.notify("error", card.to_string().trim_end());
-        self.losses += 1;
-        if self.losses > PATIENCE {
-            return Flow::Over;
-        }
-        self.bare = true;
-        self.start_another(StartReason::Resume)
+        self.failed.store(true, Ordering::Release);
+        Flow::Over
     }
 
     pub(super) fn fail_pending(&mut self) {
@@ -148,20 +148,31 @@ impl Keeper {
         self.told = None;
     }
 
-    async fn ask(&mut self, loss: &Loss) -> Choice {
-        let who = loss.extensions.join(", ");
-        let without = format!("go on without {who}");
-        let with = format!("go on with {who}");
-        let quit = "quit".to_owned();
+    /// `again`: not for the first time; then even a start without any extension is offered.
+    async fn ask(&mut self, loss: &Loss, again: bool) -> Choice {
+        let mut offers = Vec::new();
+        if !loss.extensions.is_empty() {
+            let who = loss.extensions.join(", ");
+            offers.push((format!("go on without {who}"), Choice::Without));
+            offers.push((format!("go on with {who}"), Choice::With));
+        } else {
+            offers.push(("go on".to_owned(), Choice::With));
+        }
+        if again {
+            offers.push(("go on without any extension, guards included".to_owned(), Choice::Bare));
+        }
+        offers.push(("quit".to_owned(), Choice::Quit));
         let dialog = Dialog::Select {
+            message: None,
             title: format!("{}. The session is safe.", capital(&loss.what)),
-            options: vec![without, with.clone(), quit.clone()],
+            options: offers.iter().map(|(text, _)| text.clone()).collect(),
             timeout_ms: None,
         };
         match self.question(dialog).await {
             None => Choice::Quit,
-            Some(DialogAnswer::Value(v)) if v == quit => Choice::Quit,
-            Some(DialogAnswer::Value(v)) if v == with => Choice::With,
+            Some(DialogAnswer::Value(v)) => {
+                offers.into_iter().find(|(text, _)| *text == v).map_or(Choice::Without, |(_, choice)| choice)
+            }
             Some(_) => Choice::Without,
         }
     }
@@ -178,8 +189,8 @@ impl Keeper {
                 answer = &mut asked => return Some(answer),
                 order = self.orders.recv() => match order {
                     Some(Order::Restart) => {}
-                    Some(Order::End(done)) => {
-                        self.end().await;
+                    Some(Order::End(done, grace)) => {
+                        self.end(grace).await;
                         let _ = done.send(());
                         return None;
                     }
@@ -198,6 +209,45 @@ impl Keeper {
                     _ => self.held_back.push(request),
                 },
             }
+        }
+    }
+
+    /// What was at work before and is not now, though nobody left it out: its library is gone, or
+    /// no longer loads. It may have been a guard, so only the user goes on without it.
+    pub(super) async fn accept_what_is_missing(&mut self, before: &Catalogue) -> Flow {
+        if self.first.is_some() || self.bare {
+            return Flow::On;
+        }
+        let now = self.catalogue.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let loaded = |name: &str| now.extensions.iter().any(|e| e.name == name);
+        let missing: Vec<_> = before
+            .extensions
+            .iter()
+            .filter(|e| !loaded(&e.name) && !self.skip.contains(&e.name))
+            .map(|e| format!("{} ({})", e.name, e.path.display()))
+            .collect();
+        if missing.is_empty() {
+            return Flow::On;
+        }
+        let what = format!("{} was at work before and cannot be loaded now", missing.join(", "));
+        if !self.plan.asks {
+            let card = Card::new("extension::vanished", what)
+                .why("what it guarded would no longer be guarded, and nobody can be asked")
+                .help("put the library back; or start again, with --continue, to go on without it");
+            self.fail_first(card);
+            return Flow::Over;
+        }
+        let (on, quit) = ("go on without it".to_owned(), "quit".to_owned());
+        let options = vec![on.clone(), quit];
+        let dialog = Dialog::Select {
+            title: format!("{what}."),
+            message: Some("It may have guarded something.".into()),
+            options,
+            timeout_ms: None,
+        };
+        match self.question(dialog).await {
+            Some(DialogAnswer::Value(v)) if v == on => Flow::On,
+            _ => Flow::Over,
         }
     }
 
@@ -229,7 +279,10 @@ impl Keeper {
                 }
             }
         }
-        eprintln!("the engine is replaced: {why}");
+        // On a screen that is the log; elsewhere the line below says it.
+        if self.plan.asks {
+            eprintln!("the engine is replaced: {why}");
+        }
         self.notify("info", &format!("The engine is replaced: {why}."));
         self.leaving = Leaving::Asked;
         if let Some(child) = &self.child {
@@ -249,10 +302,10 @@ impl Keeper {
         self.start_another(StartReason::Reload)
     }
 
-    pub(super) async fn end(&mut self) {
+    pub(super) async fn end(&mut self, grace: Duration) {
         self.ending = true;
         if let Some(mut child) = self.child.take() {
-            child.reap(GRACE).await;
+            child.reap(grace).await;
         }
         self.fail_pending();
     }
@@ -261,6 +314,8 @@ impl Keeper {
 enum Choice {
     Without,
     With,
+    /// Without any extension.
+    Bare,
     Quit,
 }
 

@@ -1,0 +1,236 @@
+//! `settings.json`: the user's in `$ATOMIC_HOME/agent`, and a project's `.atomic/settings.json`,
+//! which is read only once the project is trusted. A dotted key and nested objects are the same;
+//! what a key may not say is a warning and the default. Keys of others are kept.
+
+use crate::{card::Card, context_files, paths::Paths};
+use atomic_agent::hooks::ContextFile;
+use atomic_extensions::{
+    discover::Listed,
+    trust::{
+        DefaultTrust, Surroundings,
+        kept_json::{self, FileError, Keys},
+    },
+};
+use serde_json::{Map, Value};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+/// Names that `/extensions disable` wrote down.
+const DISABLED: &str = "disabledExtensions";
+
+/// What the user's own settings say.
+#[derive(Debug, Default)]
+pub struct Settings {
+    pub listed: Option<Listed>,
+    pub disabled: Vec<String>,
+    pub default_trust: DefaultTrust,
+    /// `projectExtensionPinning: "off"`.
+    pub pinning_off: bool,
+    pub pass_credentials: bool,
+    pub init_timeout: Option<Duration>,
+    pub gate_timeout: Option<Duration>,
+    pub handler_timeout: Option<Duration>,
+    /// What was not understood.
+    pub warnings: Vec<Card>,
+}
+
+fn global(paths: &Paths) -> PathBuf {
+    paths.agent().join("settings.json")
+}
+
+pub fn card(e: &FileError) -> Card {
+    Card::told(e.code(), &e.to_string())
+}
+
+impl Settings {
+    pub fn read(paths: &Paths) -> Result<Self, Card> {
+        let path = global(paths);
+        let map = kept_json::read(&path, Keys::LastWins).map_err(|e| card(&e))?;
+        let mut reader = Reader { path: &path, map: &map, warnings: Vec::new() };
+        let settings = Settings {
+            listed: reader.list(paths),
+            disabled: reader.names(DISABLED),
+            default_trust: reader.word("defaultProjectTrust", DefaultTrust::parse).unwrap_or_default(),
+            pinning_off: reader
+                .word("projectExtensionPinning", |w| match w {
+                    "ask" => Some(false),
+                    "off" => Some(true),
+                    _ => None,
+                })
+                .unwrap_or_default(),
+            pass_credentials: reader
+                .get("shell.passCredentials", "true or false", |v| v.as_bool())
+                .unwrap_or_default(),
+            init_timeout: reader.time("extensions.initTimeoutMs"),
+            gate_timeout: reader.time("extensions.gateTimeoutMs"),
+            handler_timeout: reader.time("extensions.handlerTimeoutMs"),
+            warnings: Vec::new(),
+        };
+        Ok(Settings { warnings: reader.warnings, ..settings })
+    }
+}
+
+/// `a.b.c`, written with dots or as objects in each other.
+fn lookup<'a>(map: &'a Map<String, Value>, key: &str) -> Option<&'a Value> {
+    if let Some(value) = map.get(key) {
+        return Some(value);
+    }
+    let dots = key.match_indices('.').map(|(at, _)| at);
+    dots.into_iter().find_map(|at| lookup(map.get(&key[..at])?.as_object()?, &key[at + 1..]))
+}
+
+struct Reader<'a> {
+    path: &'a Path,
+    map: &'a Map<String, Value>,
+    warnings: Vec<Card>,
+}
+
+impl Reader<'_> {
+    /// Null counts as absent.
+    fn get<T>(&mut self, key: &str, is: &str, read: impl FnOnce(&Value) -> Option<T>) -> Option<T> {
+        let value = lookup(self.map, key).filter(|v| !v.is_null())?;
+        let read = read(value);
+        if read.is_none() {
+            let what = format!("the setting {key} is not used");
+            let card = Card::new("cli::setting", what).file(self.path).why(format!("it is {value}"));
+            self.warnings.push(card.help(format!("it may be {is}")));
+        }
+        read
+    }
+    fn word<T>(&mut self, key: &str, parse: impl FnOnce(&str) -> Option<T>) -> Option<T> {
+        let words = match key {
+            "defaultProjectTrust" => "\"ask\", \"always\" or \"never\"",
+            _ => "\"ask\" or \"off\"",
+        };
+        self.get(key, words, |v| parse(v.as_str()?))
+    }
+    fn time(&mut self, key: &str) -> Option<Duration> {
+        self.get(key, "a number of milliseconds", |v| v.as_u64().filter(|ms| *ms > 0))
+            .map(Duration::from_millis)
+    }
+    fn names(&mut self, key: &str) -> Vec<String> {
+        self.get(key, "a list of texts", texts).unwrap_or_default()
+    }
+    fn list(&mut self, paths: &Paths) -> Option<Listed> {
+        let key = if self.map.get("extensions").is_some_and(Value::is_object) {
+            "extensions.paths"
+        } else {
+            "extensions"
+        };
+        let entries = self.get(key, "a list of paths and patterns", texts)?;
+        let base = self.path.parent().unwrap_or(self.path).to_owned();
+        Some(Listed { base, home: paths.user_home.clone(), entries })
+    }
+}
+
+fn texts(value: &Value) -> Option<Vec<String>> {
+    value.as_array()?.iter().map(|v| v.as_str().map(str::to_owned)).collect()
+}
+
+/// What the extensions' host asks of this program.
+#[derive(Debug)]
+pub struct Around {
+    pub paths: Paths,
+}
+
+impl Surroundings for Around {
+    /// A file that cannot be used lists nothing: what it says must not stop the question.
+    fn listed(&self, project: &Path) -> Option<Listed> {
+        let path = project.join(".atomic").join("settings.json");
+        let map = kept_json::read(&path, Keys::LastWins).ok()?;
+        Reader { path: &path, map: &map, warnings: Vec::new() }.list(&self.paths)
+    }
+    fn context_files(&self) -> Vec<ContextFile> {
+        context_files::read(&self.paths, context_files::Project::Trusted).0
+    }
+    fn set_disabled(&self, name: &str, disabled: bool) -> Result<Vec<String>, String> {
+        let changed = kept_json::update(&global(&self.paths), Keys::LastWins, |map| {
+            let mut names = map.get(DISABLED).and_then(texts).unwrap_or_default();
+            names.retain(|n| n != name);
+            if disabled {
+                names.push(name.to_owned());
+            }
+            if names.is_empty() {
+                map.shift_remove(DISABLED);
+            } else {
+                map.insert(DISABLED.to_owned(), names.clone().into());
+            }
+            Ok::<_, FileError>(names)
+        });
+        changed.map_err(|e| e.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn paths(dir: &Path, settings: &str) -> Paths {
+        let paths = Paths::from_environment().unwrap().scratch(dir.join("home"), dir.join("p"));
+        fs::create_dir_all(paths.agent()).unwrap();
+        fs::write(global(&paths), settings).unwrap();
+        paths
+    }
+
+    #[test]
+    fn dotted_keys_and_objects_are_the_same() {
+        for text in [
+            r#"{"extensions.gateTimeoutMs":7,"shell.passCredentials":true}"#,
+            r#"{"extensions":{"gateTimeoutMs":7,"paths":["a"]},"shell":{"passCredentials":true}}"#,
+            r#"{"extensions":["a"],"extensions.gateTimeoutMs":7,"shell":{"passCredentials":true}}"#,
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            let read = Settings::read(&paths(dir.path(), text)).unwrap();
+            assert_eq!(read.gate_timeout, Some(Duration::from_millis(7)), "{text}");
+            assert!(read.pass_credentials, "{text}");
+            assert!(read.warnings.is_empty(), "{text}: {:?}", read.warnings);
+            let listed = read.listed.map(|l| l.entries);
+            assert_eq!(listed.is_some(), text.contains("[\"a\"]"), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_a_key_may_not_say_is_named_and_the_default_counts() {
+        let dir = tempfile::tempdir().unwrap();
+        let text = r#"{"defaultProjectTrust":"allways","projectExtensionPinning":false,
+            "extensions.initTimeoutMs":-1,"extensions":"x","disabledExtensions":[1],"later":{}}"#;
+        let read = Settings::read(&paths(dir.path(), text)).unwrap();
+        assert_eq!(read.default_trust, DefaultTrust::Ask);
+        assert!(!read.pinning_off && read.listed.is_none() && read.init_timeout.is_none());
+        assert_eq!(read.warnings.len(), 5, "{:?}", read.warnings);
+    }
+
+    #[test]
+    fn disabling_keeps_what_else_is_in_the_file_and_a_broken_file_as_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let paths = paths(dir.path(), "\u{feff}{\"theme\":\"x\",\"extensions\":[\"a\"]}");
+        let around = Around { paths: paths.clone() };
+        around.set_disabled("a", true).unwrap();
+        assert_eq!(around.set_disabled("b", true).unwrap(), ["a", "b"]);
+        assert_eq!(Settings::read(&paths).unwrap().disabled, ["a", "b"]);
+        around.set_disabled("a", false).unwrap();
+        around.set_disabled("b", false).unwrap();
+        let text = fs::read_to_string(global(&paths)).unwrap();
+        assert_eq!(text, "{\n  \"theme\": \"x\",\n  \"extensions\": [\n    \"a\"\n  ]\n}\n");
+        fs::write(global(&paths), "{").unwrap();
+        assert!(Settings::read(&paths).is_err() && around.set_disabled("a", true).is_err());
+        assert_eq!(fs::read_to_string(global(&paths)).unwrap(), "{");
+    }
+
+    #[test]
+    fn a_projects_list_is_its_own_and_that_of_pi_is_not_looked_at() {
+        let dir = tempfile::tempdir().unwrap();
+        let paths = paths(dir.path(), "{}");
+        for (folder, text) in
+            [(".atomic", r#"{"extensions":["x.so"]}"#), (".pi", r#"{"extensions":["y.so"]}"#)]
+        {
+            fs::create_dir_all(paths.cwd.join(folder)).unwrap();
+            fs::write(paths.cwd.join(folder).join("settings.json"), text).unwrap();
+        }
+        let listed = Around { paths: paths.clone() }.listed(&paths.cwd).unwrap();
+        assert_eq!((listed.base, listed.entries), (paths.cwd.join(".atomic"), vec!["x.so".to_owned()]));
+    }
+}
