@@ -3,7 +3,7 @@
 
 use crate::{
     breadcrumb,
-    calls::{self, Bus, Failure, providers::Waiting, state::SessionState},
+    calls::{Bus, Failure, providers::Waiting, state::SessionState},
     copies::Copies,
     dispatch::Prompts,
     generation::Generation,
@@ -27,7 +27,6 @@ use std::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
 };
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;

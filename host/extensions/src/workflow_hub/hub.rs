@@ -113,6 +113,11 @@ impl Hub {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) fn epoch(&self) -> String {
+        self.cursor.epoch.clone()
+    }
+
     fn note(&mut self, kind: Kind) {
         if self.diagnostics.len() == RING {
             self.diagnostics.pop_front();
