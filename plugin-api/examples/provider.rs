@@ -35,7 +35,13 @@ fn activate(pi: &Extension) -> Result<()> {
             .api_key("none")
             .model(ProviderModel::new("tiny")),
     );
-    pi.register_provider("wrong", &ProviderConfig::new().endpoint("http://127.0.0.1:9", "smoke-signals"));
+    pi.register_provider(
+        "wrong",
+        &ProviderConfig::new()
+            .endpoint("http://127.0.0.1:9", "smoke-signals")
+            .api_key("none")
+            .model(ProviderModel::new("fire")),
+    );
 
     pi.register_command("models", |_, ctx| async move {
         let names =

@@ -1,10 +1,9 @@
 //! The event bus (events.md E.6, decisions.md).
 
-use super::{install_as, noticed, says};
+use super::{install, install_as, noticed, says};
 use atomic_agent::event::Event;
 use atomic_tests::{
     env::Home,
-    libs::example,
     live::{Live, Setup},
 };
 
@@ -38,7 +37,7 @@ async fn values_come_in_emit_order_to_subscribers_in_their_order_whoever_fails()
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_is_answered_on_its_own_reply_channel_or_not_waited_for() {
     let home = Home::new();
-    home.install(&example("bus"));
+    install(&home, "bus");
     let live = Setup::new(&home).start().await;
     assert_eq!(says(&live, "/double 21").await, "double 42");
     let refused = says(&live, "/double x").await;
@@ -50,7 +49,7 @@ async fn a_question_is_answered_on_its_own_reply_channel_or_not_waited_for() {
 #[tokio::test(flavor = "multi_thread")]
 async fn subscriptions_die_with_their_generation_and_the_bus_goes_on() {
     let home = Home::new();
-    home.install(&example("bus"));
+    install(&home, "bus");
     let live = Setup::new(&home).start().await;
     for _ in 0..2 {
         live.reload().await;

@@ -1,10 +1,9 @@
 //! Messages of extensions in the session (events.md E.4), and what a context knows (E.3).
 
-use super::{noticed, says};
+use super::{install, noticed, says};
 use atomic_agent::{event::Event, op::Op};
 use atomic_tests::{
     env::Home,
-    libs::example,
     live::{Setup, bash, patient, text},
 };
 use serde_json::{Value, json};
@@ -12,7 +11,7 @@ use serde_json::{Value, json};
 #[tokio::test(flavor = "multi_thread")]
 async fn a_batch_is_admitted_in_order_and_starts_one_run() {
     let home = Home::new();
-    home.install(&example("messages"));
+    install(&home, "messages");
     let live = Setup::new(&home).turns(json!([text("read them")])).start().await;
     live.say("/batch one two three").await.unwrap();
     live.wait("the run", |e| matches!(e, Event::AgentSettled)).await;
@@ -28,7 +27,7 @@ async fn a_batch_is_admitted_in_order_and_starts_one_run() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_protected_message_is_written_when_it_is_admitted_and_marked_when_a_run_takes_it() {
     let home = Home::new();
-    home.install(&example("messages"));
+    install(&home, "messages");
     let turns = json!([bash("sleep 600"), text("read it"), text("done")]);
     let live = Setup::new(&home).turns(turns).start().await;
     live.say("begin").await.unwrap();
@@ -58,7 +57,7 @@ async fn a_protected_message_is_written_when_it_is_admitted_and_marked_when_a_ru
 #[tokio::test(flavor = "multi_thread")]
 async fn an_interrupt_ends_the_run_with_its_own_words_and_starts_another() {
     let home = Home::new();
-    home.install(&example("messages"));
+    install(&home, "messages");
     let turns = json!([{"text": "a very long story", "delayMs": 600_000}, text("what came up")]);
     let live = Setup::new(&home).turns(turns).start().await;
     live.say("begin").await.unwrap();
@@ -87,7 +86,7 @@ async fn an_interrupt_ends_the_run_with_its_own_words_and_starts_another() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_paused_queue_keeps_what_it_has_and_a_resumed_one_starts_a_run_with_it() {
     let home = Home::new();
-    home.install(&example("messages"));
+    install(&home, "messages");
     let live = Setup::new(&home).turns(json!([text("read them")])).start().await;
     patient("the pause", live.engine.request(Op::PauseQueue { paused: true })).await.unwrap();
     live.say("/batch one two").await.unwrap();
@@ -101,7 +100,7 @@ async fn a_paused_queue_keeps_what_it_has_and_a_resumed_one_starts_a_run_with_it
 #[tokio::test(flavor = "multi_thread")]
 async fn a_context_knows_its_session_its_commands_and_whose_it_is() {
     let home = Home::new();
-    home.install(&example("messages"));
+    install(&home, "messages");
     let live = Setup::new(&home)
         .config(|c| {
             c.orchestration_context = Some(json!({"kind": "workflow-stage", "workflowStageName": "review"}));

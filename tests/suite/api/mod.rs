@@ -17,7 +17,12 @@ use atomic_tests::{
     patch::manifest_copy,
 };
 
-/// Installs an example under a name of its own.
+/// Installs an example. All of them are of one package, so each is given its own name.
+fn install(home: &Home, name: &str) {
+    install_as(home, name, name);
+}
+
+/// The same, under another name.
 fn install_as(home: &Home, name: &str, id: &str) {
     let to = home.extensions().join(file_name(id));
     manifest_copy(&example(name), &to, |m| {

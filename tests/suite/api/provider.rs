@@ -1,10 +1,9 @@
 //! Providers of extensions, and asking models beside the session (events.md E.5).
 
-use super::says;
+use super::{install, says};
 use atomic_agent::{event::Event, message::Message, op::Op};
 use atomic_tests::{
     env::Home,
-    libs::example,
     live::{Live, Setup, patient},
 };
 
@@ -26,7 +25,7 @@ fn message_text(message: &Message) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_extension_makes_the_answers_of_its_own_provider() {
     let home = Home::new();
-    home.install(&example("provider"));
+    install(&home, "provider");
     let live = Setup::new(&home).start().await;
     let models = says(&live, "/models").await;
     assert!(models.contains("echo/parrot") && models.contains("local/tiny"), "{models}");
@@ -56,7 +55,7 @@ async fn an_extension_makes_the_answers_of_its_own_provider() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_is_asked_beside_the_session_step_by_step() {
     let home = Home::new();
-    home.install(&example("provider"));
+    install(&home, "provider");
     let live = Setup::new(&home).start().await;
     assert_eq!(says(&live, "/ask one two").await, "one two [one |two] ");
     assert_eq!(says(&live, "/ask fail").await, " [] the parrot is asleep");
@@ -69,7 +68,7 @@ async fn a_model_is_asked_beside_the_session_step_by_step() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_provider_goes_when_it_is_taken_back_and_comes_again_with_a_reload() {
     let home = Home::new();
-    home.install(&example("provider"));
+    install(&home, "provider");
     let live = Setup::new(&home).start().await;
     live.say("/forget echo").await.unwrap();
     assert!(!says(&live, "/models").await.contains("echo/"));

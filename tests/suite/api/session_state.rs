@@ -1,10 +1,9 @@
 //! State that outlives a generation, reasons to keep the engine, and timers.
 
-use super::{noticed, says};
+use super::{install, noticed, says};
 use atomic_agent::op::Op;
 use atomic_tests::{
     env::Home,
-    libs::example,
     live::{Setup, patient},
     patch::misbehaving,
 };
@@ -12,7 +11,7 @@ use atomic_tests::{
 #[tokio::test(flavor = "multi_thread")]
 async fn state_of_the_session_survives_a_reload_and_ends_with_the_session() {
     let home = Home::new();
-    home.install(&example("session_state"));
+    install(&home, "session_state");
     let live = Setup::new(&home).start().await;
     noticed(&live, 0, "the first life", |m| m == "life 1").await;
     let mark = live.mark();
@@ -28,7 +27,7 @@ async fn state_of_the_session_survives_a_reload_and_ends_with_the_session() {
 #[tokio::test(flavor = "multi_thread")]
 async fn no_step_of_an_update_is_lost_between_threads() {
     let home = Home::new();
-    home.install(&example("session_state"));
+    install(&home, "session_state");
     let live = Setup::new(&home).start().await;
     assert_eq!(says(&live, "/count").await, "counted 400");
     live.close().await;
@@ -37,7 +36,7 @@ async fn no_step_of_an_update_is_lost_between_threads() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_keeps_the_engine_is_named_until_it_is_dropped_or_its_generation_ends() {
     let home = Home::new();
-    home.install(&example("session_state"));
+    install(&home, "session_state");
     misbehaving(&home, "leaky", "none");
     let live = Setup::new(&home).start().await;
     // A thread that would not stop: the engine is tired, and something may stand in the way.
@@ -69,7 +68,7 @@ async fn what_keeps_the_engine_is_named_until_it_is_dropped_or_its_generation_en
 #[tokio::test(flavor = "multi_thread")]
 async fn timers_go_off_once_and_again_and_again() {
     let home = Home::new();
-    home.install(&example("session_state"));
+    install(&home, "session_state");
     let live = Setup::new(&home).start().await;
     live.say("/timers").await.unwrap();
     for said in ["timeout", "interval 1", "interval 2"] {

@@ -1,11 +1,10 @@
 //! Renderers, transformers, shortcuts, and what stands around the transcript (events.md E.7, I.5).
 
-use super::{install_as, noticed};
+use super::{install, install_as, noticed, says};
 use atomic_agent::{event::Event, surface::Update};
 use atomic_extensions::Rendering;
 use atomic_tests::{
     env::Home,
-    libs::example,
     live::{Live, Setup},
 };
 use serde_json::{Value, json};
@@ -17,7 +16,7 @@ fn note(text: &str) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn renderers_make_styled_lines_and_what_fails_is_the_default() {
     let home = Home::new();
-    home.install(&example("surface"));
+    install(&home, "surface");
     let live = Setup::new(&home).start().await;
     let drawn = live.extensions.render_message(&note("hi\u{1b}[31m"), true, 80).await;
     let Rendering::Lines(lines) = drawn else { panic!("{drawn:?}") };
@@ -45,7 +44,7 @@ async fn renderers_make_styled_lines_and_what_fails_is_the_default() {
 #[tokio::test(flavor = "multi_thread")]
 async fn markdown_goes_through_all_transformers_and_one_that_fails_changes_nothing() {
     let home = Home::new();
-    home.install(&example("surface"));
+    install(&home, "surface");
     install_as(&home, "surface", "surface-too");
     let live = Setup::new(&home).start().await;
     let through = |text: &str| live.extensions.transform_markdown(text.to_owned(), "assistant", false, 80);
@@ -57,7 +56,7 @@ async fn markdown_goes_through_all_transformers_and_one_that_fails_changes_nothi
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_is_taken_by_the_last_who_asks_and_the_programs_own_by_nobody() {
     let home = Home::new();
-    home.install(&example("surface"));
+    install(&home, "surface");
     install_as(&home, "surface", "surface-too");
     let live = Setup::new(&home).start().await;
     let keys = live.extensions.shortcuts();
@@ -86,7 +85,7 @@ fn updates(live: &Live, mark: usize) -> Vec<Update> {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_an_extension_puts_on_the_screen_is_taken_away_with_its_generation() {
     let home = Home::new();
-    home.install(&example("surface"));
+    install(&home, "surface");
     let live = Setup::new(&home).start().await;
     assert_eq!(super::says(&live, "/draw").await, "\"\" false", "nobody reports an editor here");
     let drawn = updates(&live, 0);

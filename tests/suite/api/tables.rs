@@ -1,10 +1,9 @@
 //! Shared tables between two libraries that know nothing of each other (boundary.md "Shared
 //! tables"). The tables are the process's: these stories run one after another.
 
-use super::{install_as, noticed, says};
+use super::{install, install_as, noticed, says};
 use atomic_tests::{
     env::Home,
-    libs::example,
     live::{Live, Setup},
 };
 
@@ -12,8 +11,8 @@ static ONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 async fn session() -> (Home, Live) {
     let home = Home::new();
-    home.install(&example("background_work"));
-    home.install(&example("work_list"));
+    install(&home, "background_work");
+    install(&home, "work_list");
     let live = Setup::new(&home).start().await;
     (home, live)
 }

@@ -1,10 +1,9 @@
 //! Tools with all their fields (events.md E.2).
 
-use super::noticed;
+use super::{install, noticed};
 use atomic_agent::{event::Event, hooks::Hooks as _, op::Op, tool::Concurrency};
 use atomic_tests::{
     env::Home,
-    libs::example,
     live::{Setup, patient, text},
 };
 use serde_json::{Value, json};
@@ -16,7 +15,7 @@ fn call(name: &str, arguments: Value) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn arguments_are_brought_into_form_before_they_are_checked_and_an_answer_is_data_too() {
     let home = Home::new();
-    home.install(&example("tools"));
+    install(&home, "tools");
     let live = Setup::new(&home).turns(json!([call("tally", json!({"words": "a b c"}))])).start().await;
     live.run("count").await;
     assert_eq!(live.tool_results(), [("tally".into(), "3 words".into(), false)]);
@@ -34,7 +33,7 @@ async fn arguments_are_brought_into_form_before_they_are_checked_and_an_answer_i
 #[tokio::test(flavor = "multi_thread")]
 async fn arguments_that_cannot_be_brought_into_form_are_the_calls_result() {
     let home = Home::new();
-    home.install(&example("tools"));
+    install(&home, "tools");
     let turns = json!([call("tally", json!({"words": "refuse"})), text("well then")]);
     let live = Setup::new(&home).turns(turns).start().await;
     live.run("count").await;
@@ -45,7 +44,7 @@ async fn arguments_that_cannot_be_brought_into_form_are_the_calls_result() {
 #[tokio::test(flavor = "multi_thread")]
 async fn whether_a_call_runs_alone_is_asked_with_its_arguments() {
     let home = Home::new();
-    home.install(&example("tools"));
+    install(&home, "tools");
     let live = Setup::new(&home).start().await;
     let tool = live.extensions.tools().into_iter().find(|t| t.spec().name == "tally").unwrap();
     let alone = |word: &str| tool.concurrency(&json!({"words": [word]}));
@@ -58,7 +57,7 @@ async fn whether_a_call_runs_alone_is_asked_with_its_arguments() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_signal_of_a_tool_is_raised_by_an_abort_and_the_tool_may_still_answer() {
     let home = Home::new();
-    home.install(&example("tools"));
+    install(&home, "tools");
     let live = Setup::new(&home).turns(json!([call("linger", json!({})), text("no")])).start().await;
     live.say("wait").await.unwrap();
     noticed(&live, 0, "the tool", |m| m == "lingering").await;
@@ -71,7 +70,7 @@ async fn the_signal_of_a_tool_is_raised_by_an_abort_and_the_tool_may_still_answe
 #[test]
 fn print_mode_prints_the_data_that_a_tool_with_structured_output_ended_the_run_with() {
     let home = Home::new();
-    home.install(&example("tools"));
+    install(&home, "tools");
     let script = home.script(&json!([call("tally", json!({"words": "a b"}))])).display().to_string();
     let done = home.atomic(["-p", "count", "--script", &script]).run().ok();
     assert_eq!(done.stdout, "{\"count\":2}\n");

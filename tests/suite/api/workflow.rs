@@ -1,10 +1,9 @@
 //! The workflow activity hub over real libraries (events.md F).
 
-use super::noticed;
+use super::{install, noticed};
 use atomic_extensions::WorkflowDiagnosticKind as Kind;
 use atomic_tests::{
     env::Home,
-    libs::example,
     live::{Live, Setup},
 };
 
@@ -17,7 +16,7 @@ async fn publish(live: &Live, what: &str, heard: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_observer_sees_a_snapshot_and_every_change_and_handlers_hear_of_it() {
     let home = Home::new();
-    home.install(&example("workflow"));
+    install(&home, "workflow");
     let live = Setup::new(&home).start().await;
     live.say("/watch-workflows").await.unwrap();
     noticed(&live, 0, "what is known", |m| m == "snapshot unavailable None").await;
@@ -39,7 +38,7 @@ async fn handlers_hear_what_was_published_in_its_order() {
         return;
     }
     let home = Home::new();
-    home.install(&example("workflow"));
+    install(&home, "workflow");
     let live = Setup::new(&home).start().await;
     for what in ["changed", "lifecycle", "heartbeat"] {
         live.say(&format!("/publish {what}")).await.unwrap();
@@ -60,7 +59,7 @@ async fn handlers_hear_what_was_published_in_its_order() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_source_that_registers_while_it_activates_takes_over_at_its_commit() {
     let home = Home::new();
-    home.install(&example("workflow"));
+    install(&home, "workflow");
     let live = Setup::new(&home).start().await;
     live.say("/watch-workflows").await.unwrap();
     publish(&live, "ready", "snapshot ready Some(0)").await;
