@@ -12,18 +12,25 @@ fn activate(pi: &Extension) -> Result<()> {
     let items: Arc<Mutex<Vec<WorkItem>>> = Arc::default();
     let offer = {
         let items = items.clone();
-        move |pi: &Extension, name: &str| {
-            let items = items.clone();
+        move |ctx: &CommandContext, name: &str| {
+            let (items, ui) = (items.clone(), ctx.ui());
             let work = BackgroundWork::new(name, move || {
                 let items = items.lock().map_err(|_| Error::msg("poisoned"))?.clone();
                 match items.first().map(|i| i.id.as_str()) {
                     Some("panic") => panic!("listing went wrong"),
+                    // Nobody should; whoever asks waits with it.
+                    Some("hang") => {
+                        ui.notify("hanging", Level::Info)?;
+                        loop {
+                            std::thread::park();
+                        }
+                    }
                     Some("error") => Err(Error::msg("nobody knows")),
                     _ => Ok(items),
                 }
             })
             .wake_channel(format!("{name}:done"));
-            pi.provide_background_work(work)
+            ctx.pi().provide_background_work(work)
         }
     };
     // Where two of this library run, each stands beside the other under its own name.
@@ -33,7 +40,7 @@ fn activate(pi: &Extension) -> Result<()> {
     pi.register_command("offer", move |name, ctx| {
         let (offer, kept) = (offer.clone(), kept.clone());
         async move {
-            let said = match offer(&ctx.pi(), &name) {
+            let said = match offer(&ctx, &name) {
                 Ok(token) => {
                     kept.lock().map_err(|_| Error::msg("poisoned"))?.push(token);
                     "offered".to_owned()
@@ -51,7 +58,7 @@ fn activate(pi: &Extension) -> Result<()> {
         }
     });
     // `ID…`: what is going on in this session now.
-    pi.register_command("work", move |ids, ctx| {
+    pi.register_command("busy", move |ids, ctx| {
         let items = items.clone();
         async move {
             let session = ctx.session_manager().get_session_id()?;

@@ -4,7 +4,7 @@ use atomic_plugin_api::{
     WorkflowActivityPublisher,
     prelude::*,
     protocol::workflow::{
-        RootReason, RootState, WorkflowActivityFrame, WorkflowHeartbeatPayload, WorkflowLifecyclePayload,
+        RootReason, RootState, WorkflowActivityFrame, WorkflowHeartbeat, WorkflowLifecycle,
         WorkflowRootActivity,
     },
 };
@@ -62,9 +62,9 @@ fn activate(pi: &Extension) -> Result<()> {
                 "ready" => publisher.publish_snapshot(&[]),
                 "changed" => publisher.publish_changed(&root),
                 "removed" => publisher.publish_removed("run-1"),
-                "heartbeat" => publisher.publish_heartbeat(&WorkflowHeartbeatPayload::default()),
+                "heartbeat" => publisher.publish_heartbeat(&WorkflowHeartbeat::default()),
                 _ => {
-                    let mut event = WorkflowLifecyclePayload::default();
+                    let mut event = WorkflowLifecycle::default();
                     event.event_id = "e1".into();
                     event.delivery = "live".into();
                     event.target = json!({"kind": "stage", "stageId": "s", "status": "completed"});

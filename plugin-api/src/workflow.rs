@@ -5,12 +5,9 @@ use crate::{
     abi::instance::Call,
     error::Result,
     extension::Extension,
-    protocol::workflow::{
-        Availability, WorkflowHeartbeatPayload, WorkflowLifecyclePayload, WorkflowRootActivity,
-    },
+    protocol::workflow::{Availability, WorkflowHeartbeat, WorkflowLifecycle, WorkflowRootActivity},
 };
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 #[derive(Serialize, Deserialize)]
 struct Id {
@@ -80,11 +77,11 @@ impl WorkflowActivityPublisher {
         self.publish("workflow.removed", &Removed { root_run_id })
     }
     /// Something has another status.
-    pub fn publish_lifecycle(&self, event: &WorkflowLifecyclePayload) -> Result<()> {
+    pub fn publish_lifecycle(&self, event: &WorkflowLifecycle) -> Result<()> {
         self.publish("workflow.lifecycle", &Event { event })
     }
     /// A run that goes on by the clock is alive.
-    pub fn publish_heartbeat(&self, event: &WorkflowHeartbeatPayload) -> Result<()> {
+    pub fn publish_heartbeat(&self, event: &WorkflowHeartbeat) -> Result<()> {
         self.publish("workflow.heartbeat", &Event { event })
     }
     /// Nothing more will come.
@@ -124,14 +121,16 @@ impl WorkflowActivityObserver {
     }
 }
 
+#[cfg(feature = "tokio")]
 #[derive(Serialize)]
 struct Observe {
     handler: u64,
 }
 
+#[cfg(feature = "tokio")]
 #[derive(Deserialize)]
 struct Frame {
-    frame: Value,
+    frame: serde_json::Value,
 }
 
 #[cfg(feature = "tokio")]

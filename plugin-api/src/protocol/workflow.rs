@@ -113,17 +113,15 @@ pub enum WorkflowActivityFrame {
     },
 }
 
-/// `workflow_lifecycle`: a run, stage, tool or prompt has another status.
-/// `workflow_stage_completed` has the same fields and follows its lifecycle event. A publisher
-/// leaves `cursor` empty. (events.md A.8, F)
+/// What a publisher says: a run, stage, tool or prompt has another status. Handlers hear it as
+/// `workflow_lifecycle`, and a completed stage as `workflow_stage_completed` too, with the cursor
+/// that the host fills in. (events.md A.8, F)
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
-pub struct WorkflowLifecyclePayload {
+pub struct WorkflowLifecycle {
     /// The same for every telling of one event.
     pub event_id: String,
-    /// Where; the host fills it in.
-    pub cursor: Cursor,
     /// The run.
     pub run_id: String,
     /// The run that no other started.
@@ -146,22 +144,11 @@ pub struct WorkflowLifecyclePayload {
     pub extra: Map<String, Value>,
 }
 
-/// `workflow_activity_changed`: one root, with the cursor of the observers' frame. (events.md F)
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-#[non_exhaustive]
-pub struct WorkflowActivityChangedPayload {
-    /// Where.
-    pub cursor: Cursor,
-    /// As it is now.
-    pub root: WorkflowRootActivity,
-}
-
-/// `workflow_heartbeat`: a run that goes on by the clock is alive. (events.md F)
+/// What a publisher says: a run that goes on by the clock is alive. (events.md F)
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
-pub struct WorkflowHeartbeatPayload {
+pub struct WorkflowHeartbeat {
     /// The run.
     pub run_id: String,
     /// The run that no other started.

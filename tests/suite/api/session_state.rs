@@ -37,10 +37,9 @@ async fn no_step_of_an_update_is_lost_between_threads() {
 async fn what_keeps_the_engine_is_named_until_it_is_dropped_or_its_generation_ends() {
     let home = Home::new();
     install(&home, "session_state");
-    misbehaving(&home, "leaky", "none");
+    misbehaving(&home, "leaky", "leak-thread");
     let live = Setup::new(&home).start().await;
     // A thread that would not stop: the engine is tired, and something may stand in the way.
-    live.say("/leak").await.unwrap();
     live.say("/hold old work").await.unwrap();
     let mut reasons = Vec::new();
     live.reload().await;

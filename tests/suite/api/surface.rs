@@ -87,7 +87,7 @@ async fn what_an_extension_puts_on_the_screen_is_taken_away_with_its_generation(
     let home = Home::new();
     install(&home, "surface");
     let live = Setup::new(&home).start().await;
-    assert_eq!(super::says(&live, "/draw").await, "\"\" false", "nobody reports an editor here");
+    assert_eq!(says(&live, "/draw").await, "\"\" false", "nobody reports an editor here");
     let drawn = updates(&live, 0);
     assert_eq!(drawn.len(), 12, "{drawn:#?}");
     assert!(

@@ -23,15 +23,15 @@ async fn work_of_one_extension_is_listed_by_another_and_fails_closed() {
     let (_home, live) = session().await;
     assert_eq!(says(&live, "/list").await, "0 providers, ");
     assert_eq!(says(&live, "/offer builds").await, "offered");
-    live.say("/work a b").await.unwrap();
+    live.say("/busy a b").await.unwrap();
     assert_eq!(says(&live, "/list").await, "1 providers, builds/a builds/b", "not that of other sessions");
     assert_eq!(says(&live, "/channels").await, "builds:done");
     for (broken, code) in [("panic", "panic"), ("error", "error"), ("a a", "malformed")] {
-        live.say(&format!("/work {broken}")).await.unwrap();
+        live.say(&format!("/busy {broken}")).await.unwrap();
         let said = says(&live, "/list").await;
         assert!(said.starts_with(&format!("{code}: background work of builds: listActiveWork")), "{said}");
     }
-    live.say("/work").await.unwrap();
+    live.say("/busy").await.unwrap();
     assert_eq!(says(&live, "/list").await, "1 providers, ");
     let said = says(&live, "/other-version builds").await;
     assert!(
@@ -99,8 +99,8 @@ async fn two_sessions_share_a_table_and_never_rob_each_other() {
     let b = Setup::new(&other).start().await;
     says(&a, "/offer builds").await;
     says(&b, "/offer tests").await;
-    a.say("/work a").await.unwrap();
-    b.say("/work b").await.unwrap();
+    a.say("/busy a").await.unwrap();
+    b.say("/busy b").await.unwrap();
     assert_eq!(says(&a, "/list").await, "2 providers, builds/a");
     assert_eq!(says(&b, "/list").await, "2 providers, tests/b");
     // One name in both: the newer covers the older, and gives it back when it goes.
@@ -155,5 +155,32 @@ async fn many_threads_call_and_list_while_the_provider_is_reloaded() {
     done.unwrap();
     noticed(&live, mark, "the end of the stress", |m| m.starts_with("stress")).await;
     assert!(live.faults().is_empty(), "{:?}", live.faults());
+    live.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_that_hangs_holds_up_who_asked_and_nobody_else() {
+    let _one = ONE.lock().await;
+    let home = Home::new();
+    install(&home, "background_work");
+    install(&home, "work_list");
+    install_as(&home, "work_list", "other_list");
+    let live = Setup::new(&home).start().await;
+    says(&live, "/offer builds").await;
+    live.say("/keep:1 builds").await.unwrap();
+    live.say("/busy hang").await.unwrap();
+    let asked = live.engine.ask(atomic_agent::op::Op::Prompt {
+        text: "/list:2".into(),
+        images: Vec::new(),
+        streaming_behavior: None,
+        source: atomic_agent::hooks::InputSource::Interactive,
+    });
+    noticed(&live, 0, "the call", |m| m == "hanging").await;
+    assert_eq!(says(&live, "/kept:1").await, "live true says builds:done", "another asks it meanwhile");
+    let names = vec!["background_work".to_owned()];
+    live.engine.request(atomic_agent::op::Op::Reload { names, now: false, origin: None }).await.unwrap();
+    assert_eq!(says(&live, "/kept:1").await, "live false says retired");
+    assert_eq!(says(&live, "/offer builds").await, "offered", "its next life stands in its place");
+    drop(asked);
     live.close().await;
 }

@@ -217,7 +217,7 @@ proptest! {
                 }
                 Step::Lifecycle(p) => {
                     let p = publisher(p, &model);
-                    let done = n % 2 == 0;
+                    let done = n.is_multiple_of(2);
                     let status = if done { "completed" } else { "running" };
                     let event = json!({"eventId": "x", "target": {"kind": "stage", "status": status}});
                     let event = event.as_object().unwrap().clone();
