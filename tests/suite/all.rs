@@ -17,6 +17,7 @@ mod extension_commands;
 mod extension_dev;
 mod first_party;
 mod flags;
+mod foreign_bytes;
 mod gates;
 mod identity;
 mod instances;

@@ -38,7 +38,7 @@ mod workflow_hub;
 
 pub use dispatch::{Class, EVENTS, EventRow, Fired};
 pub use host::{Extensions, ExtensionsConfig, FlagInfo, LoadReport, LoadedInfo, Scope};
-pub use load::read::{Inspection, inspect, sha256};
+pub use load::read::{Inspection, inspect, read_manifest, sha256};
 pub use program::ProgramError;
 pub use refusal::{Refusal, Why};
 pub use registry::FlagKind;
