@@ -99,6 +99,8 @@ extern crate self as atomic_plugin_api;
 #[doc(hidden)]
 #[allow(missing_docs)]
 pub mod abi;
+#[cfg(feature = "tokio")]
+mod bash;
 mod bus;
 mod call;
 #[cfg(feature = "tokio")]
@@ -118,6 +120,8 @@ pub mod testing;
 mod tool;
 mod ui;
 
+#[cfg(feature = "tokio")]
+pub use bash::BashExec;
 pub use bus::{EventBus, Subscription};
 #[cfg(feature = "tokio")]
 pub use call::Request;
