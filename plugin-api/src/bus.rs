@@ -95,6 +95,67 @@ impl EventBus {
         )
     }
 
+    /// Asks whoever serves the channel, and waits for the answer on `CHANNEL:reply:ID`: the value
+    /// is sent as `{"requestId": ID, "data": …}`. Nobody is waited for longer than `patience`.
+    #[cfg(feature = "tokio")]
+    pub fn request(
+        &self,
+        channel: &str,
+        data: &(impl Serialize + ?Sized),
+        patience: std::time::Duration,
+    ) -> crate::Request<Value> {
+        let (bus, channel, data) = (self.clone(), channel.to_owned(), serde_json::to_value(data));
+        crate::Request::new(async move {
+            let id = bus.call.state.unique();
+            let (tx, rx) = tokio::sync::oneshot::channel();
+            let tx = std::sync::Mutex::new(Some(tx));
+            let answered = bus.on_sync(&format!("{channel}:reply:{id}"), move |answer| {
+                if let Some(tx) = tx.lock().ok().and_then(|mut tx| tx.take()) {
+                    let _ = tx.send(answer);
+                }
+                Ok(())
+            })?;
+            bus.emit(&channel, &serde_json::json!({"requestId": id, "data": data?}))?;
+            let ms = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
+            let late = bus.call.clone().ask_done("sleep", &serde_json::json!({"ms": ms}));
+            let answer = tokio::select! {
+                answer = rx => answer.map_err(|_| crate::Error::stale()),
+                slept = late => Err(slept.err().unwrap_or_else(|| {
+                    crate::Error::new("timeout", format!("nobody answered on `{channel}` within {ms} ms"))
+                })),
+            };
+            answered.off()?;
+            answer
+        })
+    }
+
+    /// Answers every [`EventBus::request`] on the channel. An error is answered as
+    /// `{"error": {code, message}}`.
+    ///
+    /// # Errors
+    /// `stale_context`.
+    #[cfg(feature = "tokio")]
+    pub fn serve<F, Fut, R>(&self, channel: &str, f: F) -> Result<Subscription>
+    where
+        F: FnOnce(Value) -> Fut + Clone + Send + Sync + 'static,
+        Fut: Future<Output = Result<R>> + Send + 'static,
+        R: Serialize,
+    {
+        let (bus, name) = (self.clone(), channel.to_owned());
+        self.on(channel, move |mut asked: Value| {
+            let (f, bus, name) = (f.clone(), bus.clone(), name.clone());
+            async move {
+                let id = asked.get("requestId").and_then(Value::as_str).unwrap_or("unknown").to_owned();
+                let data = asked.get_mut("data").map(Value::take).unwrap_or_default();
+                let answer = match f(data).await {
+                    Ok(answer) => serde_json::to_value(answer)?,
+                    Err(error) => serde_json::json!({"error": error}),
+                };
+                bus.emit(&format!("{name}:reply:{id}"), &answer)
+            }
+        })
+    }
+
     /// Queues a value for the channel and returns.
     ///
     /// # Errors

@@ -7,9 +7,10 @@ use crate::{
     call::Empty,
     error::Result,
     extension::Extension,
+    models::ModelRegistry,
     protocol::{
-        context::{CtxGet, Mode},
-        provider::{Model, ThinkingLevel},
+        context::{CompactOptions, CtxGet, Mode, OrchestrationContext, SubagentPolicy},
+        provider::{ContextUsage, Model, ScopedModel, ThinkingLevel},
     },
     session::SessionManager,
     signal::CancelSignal,
@@ -80,6 +81,46 @@ impl Context {
     pub fn thinking_level(&self) -> Result<Option<ThinkingLevel>> {
         self.member("thinkingLevel")
     }
+    /// The models there are, and asking one beside the session.
+    pub fn model_registry(&self) -> ModelRegistry {
+        ModelRegistry::new(self.call.clone())
+    }
+    /// The models the user chose to switch between.
+    ///
+    /// # Errors
+    /// `stale_context`.
+    pub fn scoped_models(&self) -> Result<Vec<ScopedModel>> {
+        self.member("scopedModels")
+    }
+    /// How full the context is; `None` without a model.
+    ///
+    /// # Errors
+    /// `stale_context`.
+    pub fn get_context_usage(&self) -> Result<Option<ContextUsage>> {
+        self.member("contextUsage")
+    }
+    /// Set while the session is a stage of a workflow.
+    ///
+    /// # Errors
+    /// `stale_context`.
+    pub fn orchestration_context(&self) -> Result<Option<OrchestrationContext>> {
+        self.member("orchestrationContext")
+    }
+    /// Set while the session is a subagent's.
+    ///
+    /// # Errors
+    /// `stale_context`.
+    pub fn subagent_policy(&self) -> Result<Option<SubagentPolicy>> {
+        self.member("subagentPolicy")
+    }
+    /// Asks for a compaction and returns; `session_compact` or `session_compact_failed` tells
+    /// how it went.
+    ///
+    /// # Errors
+    /// `stale_context`; `unsupported` from a host that does not compact.
+    pub fn compact(&self, options: &CompactOptions) -> Result<()> {
+        self.call.tell("ctx.compact", options)
+    }
     /// No run, retry or compaction is going on; true inside `agent_settled`.
     ///
     /// # Errors
@@ -108,7 +149,7 @@ impl Context {
     pub fn get_system_prompt(&self) -> Result<String> {
         self.member("systemPrompt")
     }
-    /// Raised when the user stops the run.
+    /// Raised when the user stops the run; see [`CancelSignal`].
     pub fn signal(&self) -> CancelSignal {
         CancelSignal::new(&self.call)
     }
@@ -134,6 +175,8 @@ mod asynchronous {
     use crate::{
         call::Request,
         protocol::{
+            agent::SystemPromptOptions,
+            context::ForkPosition,
             exec::{Exec, ExecResult},
             session::{ReplaceReport, SessionChange},
         },
@@ -200,10 +243,35 @@ mod asynchronous {
             let names: Vec<String> = names.into_iter().map(Into::into).collect();
             self.0.call.ask("reload", &Names { names: &names })
         }
-        /// Starts another session. Resolves when `with_session` has returned; afterwards
-        /// this context is stale.
-        pub fn new_session(&self, options: NewSession) -> Request<SessionChange> {
-            let asked: Request<SessionChange> = self.0.call.ask("newSession", &options);
+        /// What the next system prompt is made of.
+        pub fn get_system_prompt_options(&self) -> Request<SystemPromptOptions> {
+            self.0.call.ask("getSystemPromptOptions", &Empty {})
+        }
+        /// Another session that begins as this one until an entry: before it, or at it. Answered
+        /// as [`CommandContext::new_session`] is, also with `unsupported` by a host without it.
+        pub fn fork(&self, entry_id: &str, at: ForkPosition, options: NewSession) -> Request<SessionChange> {
+            let body = Fork { entry_id, position: at };
+            self.replaced("fork", &body, options)
+        }
+        /// Goes on with the session of this file.
+        pub fn switch_session(
+            &self,
+            file: impl Into<PathBuf>,
+            options: NewSession,
+        ) -> Request<SessionChange> {
+            self.replaced("switchSession", &Switch { path: file.into() }, options)
+        }
+        /// Goes to another place of this session's tree.
+        pub fn navigate_tree(&self, target_id: &str, options: &NavigateTree) -> Request<SessionChange> {
+            self.0.call.ask("navigateTree", &Navigate { target_id, options })
+        }
+        fn replaced(
+            &self,
+            op: &'static str,
+            body: &impl serde::Serialize,
+            options: NewSession,
+        ) -> Request<SessionChange> {
+            let asked: Request<SessionChange> = self.0.call.ask(op, body);
             let call = self.0.call.clone();
             Request::new(async move {
                 let change = asked.await?;
@@ -213,18 +281,64 @@ mod asynchronous {
                 Ok(change)
             })
         }
+        /// Starts another session. Resolves when `with_session` has returned; afterwards
+        /// this context is stale.
+        pub fn new_session(&self, options: NewSession) -> Request<SessionChange> {
+            let parent_session = options.parent_session.clone();
+            self.replaced("newSession", &New { parent_session }, options)
+        }
+    }
+
+    #[derive(serde::Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct New {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        parent_session: Option<PathBuf>,
+    }
+
+    #[derive(serde::Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Fork<'a> {
+        entry_id: &'a str,
+        position: ForkPosition,
+    }
+
+    #[derive(serde::Serialize)]
+    struct Switch {
+        path: PathBuf,
+    }
+
+    #[derive(serde::Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Navigate<'a> {
+        target_id: &'a str,
+        #[serde(flatten)]
+        options: &'a NavigateTree,
+    }
+
+    /// How to go to another place of the tree.
+    #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+    #[serde(rename_all = "camelCase")]
+    pub struct NavigateTree {
+        /// The branch that is left is kept in short.
+        pub summarize: bool,
+        /// More for whoever writes that.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub custom_instructions: Option<String>,
+        /// Instead of the usual instructions.
+        pub replace_instructions: bool,
+        /// For the entry that is left.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub label: Option<String>,
     }
 
     type WithSession =
         Box<dyn FnOnce(CommandContext) -> Pin<Box<dyn Future<Output = Result<()>> + Send>> + Send>;
 
     /// How a new session begins.
-    #[derive(Default, serde::Serialize)]
-    #[serde(rename_all = "camelCase")]
+    #[derive(Default)]
     pub struct NewSession {
-        #[serde(skip_serializing_if = "Option::is_none")]
         parent_session: Option<PathBuf>,
-        #[serde(skip)]
         with_session: Option<WithSession>,
     }
 
@@ -255,4 +369,4 @@ mod asynchronous {
 }
 
 #[cfg(feature = "tokio")]
-pub use asynchronous::{CommandContext, NewSession};
+pub use asynchronous::{CommandContext, NavigateTree, NewSession};

@@ -135,6 +135,11 @@ mod asynchronous {
         options: SendOptions,
     }
     #[derive(Serialize)]
+    struct SendMessages {
+        messages: Vec<CustomMessage>,
+        options: SendOptions,
+    }
+    #[derive(Serialize)]
     struct SendUserMessage {
         content: MessageContent,
         #[serde(flatten)]
@@ -182,6 +187,10 @@ mod asynchronous {
         /// or written, not when the model has read it. (events.md E.4)
         pub fn send_message(&self, message: CustomMessage, options: SendOptions) -> Request<()> {
             self.call.ask_done("sendMessage", &SendMessage { message, options })
+        }
+        /// A batch of them: admitted as a whole, in order, at most one run. It never interrupts.
+        pub fn send_messages(&self, messages: Vec<CustomMessage>, options: SendOptions) -> Request<()> {
+            self.call.ask_done("sendMessages", &SendMessages { messages, options })
         }
         /// Says something as the user would: goes through `input` handlers and starts a run.
         /// While one is going on it fails; see [`Extension::send_user_message_with`].

@@ -99,26 +99,37 @@ extern crate self as atomic_plugin_api;
 #[doc(hidden)]
 #[allow(missing_docs)]
 pub mod abi;
+pub mod background_work;
 #[cfg(feature = "tokio")]
 mod bash;
 mod bus;
 mod call;
 #[cfg(feature = "tokio")]
 mod command;
+#[cfg(all(doctest, feature = "tokio"))]
+mod command_only;
 mod context;
 mod error;
 mod event;
 mod extension;
 mod handler;
 pub mod manifest;
+mod models;
 pub mod protocol;
+mod provider;
+mod render;
 mod service;
 mod session;
 mod signal;
+mod state;
+mod surface;
 #[cfg(feature = "testing")]
 pub mod testing;
+#[cfg(feature = "tokio")]
+mod timer;
 mod tool;
 mod ui;
+mod workflow;
 
 #[cfg(feature = "tokio")]
 pub use bash::BashExec;
@@ -129,17 +140,25 @@ pub use call::Request;
 pub use command::Command;
 pub use context::Context;
 #[cfg(feature = "tokio")]
-pub use context::{CommandContext, NewSession};
+pub use context::{CommandContext, NavigateTree, NewSession};
 pub use error::{Error, Result};
 pub use event::{Edit, Event};
 pub use extension::Extension;
 #[cfg(feature = "tokio")]
 pub use extension::Task;
-pub use service::{Service, ServiceHandle, ServiceToken};
+pub use models::ModelRegistry;
+pub use protocol::context::ForkPosition;
+#[cfg(feature = "tokio")]
+pub use provider::{ProviderStream, StreamingProvider};
+pub use render::Shortcut;
+pub use service::{Service, ServiceHandle, ServiceToken, ServiceWatch};
 pub use session::SessionManager;
 pub use signal::CancelSignal;
+pub use state::{KeepAlive, SessionState};
+pub use surface::Placement;
 pub use tool::{Tool, ToolBuilder, ToolCallCtx, ToolContext};
 pub use ui::Ui;
+pub use workflow::{WorkflowActivityObserver, WorkflowActivityPublisher};
 
 #[cfg(feature = "macros")]
 pub use atomic_plugin_derive::{params, tool};
@@ -165,8 +184,8 @@ pub mod __private {
 /// What every extension imports.
 pub mod prelude {
     pub use crate::{
-        CancelSignal, Context, Edit, Error, Event, Extension, Result, Service, SessionManager, Tool,
-        ToolCallCtx, ToolContext, Ui, export_extension,
+        CancelSignal, Context, Edit, Error, Event, Extension, Result, Service, SessionManager, Shortcut,
+        Tool, ToolCallCtx, ToolContext, Ui, export_extension,
         protocol::{
             AfterProviderResponse, AgentBeforeSettle, AgentEnd, AgentSettled, AgentStart, BeforeAgentStart,
             BeforeProviderHeaders, BeforeProviderRequest, CacheWarmingDecision, CompactionEnd,
@@ -193,9 +212,13 @@ pub mod prelude {
             exec::{Exec, ExecResult},
             input::InputAnswer,
             message::{AgentMessage, Content, CustomMessage, MessageContent, MessageEndAnswer},
-            provider::{Model, ReplacePayload, ThinkingLevel, WarmingAnswer},
+            provider::{
+                Model, ModelRequest, ProviderConfig, ProviderModel, ReplacePayload, ThinkingLevel,
+                WarmingAnswer,
+            },
             recovery::{ReplayAnswer, RestoreAnswer},
             registry::{Flag, FlagValue, Phase},
+            render::{Line, MarkdownOptions, RenderOptions, Rendering, Span},
             session::{ResourcesAnswer, SessionEntry},
             system::current_system_message,
             tool::{ToolCallAnswer, ToolDetails, ToolInput, ToolResult, ToolResultPatch, block},

@@ -2,10 +2,10 @@
 //! "Shared tables"): one call, on the caller's thread, a value in and a value out.
 
 use crate::{
-    abi::instance::{Call, Outcome, Row},
+    abi::instance::{Call, Handler, Outcome, Row},
     error::{Error, Result},
     extension::Extension,
-    protocol::registry::{Provide, ServiceInfo, Token},
+    protocol::registry::{PolicyInfo, Provide, ServiceInfo, Table, Token},
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -80,6 +80,25 @@ impl ServiceToken {
     }
 }
 
+/// A watch on a table: it ends with `stop`, or with the generation. Dropping it ends nothing.
+pub struct ServiceWatch {
+    call: Call,
+    token: Value,
+    handler: u64,
+}
+
+impl ServiceWatch {
+    /// Ends it.
+    ///
+    /// # Errors
+    /// `stale_context`.
+    pub fn stop(self) -> Result<()> {
+        self.call.tell("tables.unwatch", &Token { token: self.token })?;
+        self.call.state.drop_handler(self.handler);
+        Ok(())
+    }
+}
+
 /// A service of an extension, found with [`Extension::lookup`]. It may be kept: once its
 /// provider is gone every call fails and no code of it runs.
 #[derive(Clone)]
@@ -121,11 +140,84 @@ impl Extension {
             (None, None) => Err(Error::new("unsupported", format!("no operation `{op}`"))),
         }));
         let version = version.unwrap_or_else(|| format!("{major}.0.0"));
-        let body = Provide { key: &key, major, version: &version, scope: scope.as_deref(), service: index };
+        let body = Provide {
+            key: &key,
+            major,
+            version: &version,
+            scope: scope.as_deref(),
+            policy: None,
+            service: index,
+        };
         match self.call.get::<Token>("tables.provide", &body) {
             Ok(Token { token }) => Ok(ServiceToken { call: self.call.clone(), token, service: index }),
             Err(e) => {
                 self.call.state.drop_service(index);
+                Err(e)
+            }
+        }
+    }
+
+    /// A ceiling on what others may do, as data: it stays in force over a reload of its owner,
+    /// until the new code provides it again or its `session_start` has returned. The same key and
+    /// scope again replaces it at once.
+    ///
+    /// # Errors
+    /// `stale_context`, `bad_request`.
+    pub fn provide_policy(
+        &self,
+        key: &str,
+        major: u32,
+        scope: &str,
+        value: &(impl Serialize + ?Sized),
+    ) -> Result<ServiceToken> {
+        let version = format!("{major}.0.0");
+        let policy = Some(serde_json::to_value(value)?);
+        let body = Provide { key, major, version: &version, scope: Some(scope), policy, service: 0 };
+        let Token { token } = self.call.get::<Token>("tables.provide", &body)?;
+        Ok(ServiceToken { call: self.call.clone(), token, service: 0 })
+    }
+
+    /// All policies of a table, in the order they were provided, also those whose owner is being
+    /// reloaded now.
+    ///
+    /// # Errors
+    /// `stale_context`.
+    pub fn policies(&self, key: &str, major: u32) -> Result<Vec<PolicyInfo>> {
+        self.call.get("tables.policies", &Table { key, major, handler: None })
+    }
+
+    /// Everything of a table, in the order it was provided.
+    ///
+    /// # Errors
+    /// `stale_context`.
+    pub fn list_services(&self, key: &str, major: u32) -> Result<Vec<ServiceInfo>> {
+        self.call.get("tables.list", &Table { key, major, handler: None })
+    }
+
+    /// Calls `f` with what `list_services` would answer: now, and whenever something of the table
+    /// comes, changes or goes. Told later, on a thread of the host; changes in a row may come as
+    /// one.
+    ///
+    /// # Errors
+    /// `stale_context`.
+    pub fn watch_services(
+        &self,
+        key: &str,
+        major: u32,
+        f: impl Fn(Vec<ServiceInfo>) -> Result<()> + Send + Sync + 'static,
+    ) -> Result<ServiceWatch> {
+        #[derive(serde::Deserialize)]
+        struct Rows {
+            rows: Vec<ServiceInfo>,
+        }
+        let handler = self.add(Handler::Sync(std::sync::Arc::new(move |event, _| {
+            let Rows { rows } = serde_json::from_slice(event.json())?;
+            f(rows).map(|()| Vec::new())
+        })));
+        match self.call.get::<Token>("tables.watch", &Table { key, major, handler: Some(handler) }) {
+            Ok(Token { token }) => Ok(ServiceWatch { call: self.call.clone(), token, handler }),
+            Err(e) => {
+                self.call.state.drop_handler(handler);
                 Err(e)
             }
         }

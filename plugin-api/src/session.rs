@@ -5,11 +5,11 @@ use crate::{
     error::Result,
     protocol::{
         context::SessionGet,
-        session::{SessionEntry, SessionHeader},
+        session::{SessionEntry, SessionHeader, SessionNameState, SessionTreeNode},
     },
 };
 use serde::de::DeserializeOwned;
-use std::path::PathBuf;
+use std::{collections::HashMap, path::PathBuf};
 
 /// Getters of the session. Each fails with `stale_context` once the generation is replaced.
 #[derive(Clone)]
@@ -56,6 +56,18 @@ impl SessionManager {
         get_entries "entries" -> Vec<SessionEntry>;
         /// The name the user gave it.
         get_session_name "sessionName" -> Option<String>;
+        /// The same, and whether one was taken away.
+        get_session_name_state "sessionNameState" -> SessionNameState;
+        /// Its files are where the program puts them by itself.
+        uses_default_session_dir "usesDefaultSessionDir" -> bool;
+    }
+
+    /// All entries as a tree; more than one root when a file was edited by hand.
+    ///
+    /// # Errors
+    /// `stale_context`.
+    pub fn get_tree(&self) -> Result<Vec<SessionTreeNode>> {
+        Ok(tree(self.get_entries()?))
     }
 
     /// One entry.
@@ -85,5 +97,68 @@ impl SessionManager {
     /// `stale_context`.
     pub fn get_branch_from(&self, id: &str) -> Result<Vec<SessionEntry>> {
         self.get("branch", None, Some(id))
+    }
+}
+
+/// Children after their parents, as they are in a file; a parent that is not there makes a root.
+fn tree(entries: Vec<SessionEntry>) -> Vec<SessionTreeNode> {
+    let text = |e: &SessionEntry, key: &str| e.fields.get(key).and_then(|v| v.as_str()).map(str::to_owned);
+    let mut labels: HashMap<String, Option<String>> = HashMap::new();
+    for e in entries.iter().filter(|e| e.kind == "label") {
+        if let Some(target) = text(e, "targetId") {
+            labels.insert(target, text(e, "label"));
+        }
+    }
+    let known: HashMap<String, usize> = entries.iter().enumerate().map(|(i, e)| (e.id.clone(), i)).collect();
+    let mut nodes: Vec<Option<SessionTreeNode>> = entries
+        .into_iter()
+        .map(|entry| {
+            let label = labels.remove(&entry.id).flatten();
+            Some(SessionTreeNode { entry, label, children: Vec::new() })
+        })
+        .collect();
+    let mut roots = Vec::new();
+    // From the end: whoever is taken has all its children already.
+    for at in (0..nodes.len()).rev() {
+        let Some(mut node) = nodes.get_mut(at).and_then(Option::take) else { continue };
+        node.children.reverse();
+        let parent = node.entry.parent_id.as_ref().and_then(|id| known.get(id)).copied();
+        match parent.filter(|p| *p < at).and_then(|p| nodes.get_mut(p)).and_then(Option::as_mut) {
+            Some(parent) => parent.children.push(node),
+            None => roots.push(node),
+        }
+    }
+    roots.reverse();
+    roots
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn entries_become_a_tree_with_their_last_labels_in_file_order() {
+        let entry = |id: &str, parent: Option<&str>| {
+            serde_json::from_value(json!({"type": "custom", "id": id, "parentId": parent})).unwrap()
+        };
+        let label = |id: &str, text: Option<&str>| {
+            let label = json!({"type": "label", "id": id, "parentId": "b", "targetId": "a", "label": text});
+            serde_json::from_value(label).unwrap()
+        };
+        let all = vec![
+            entry("a", None),
+            entry("b", Some("a")),
+            entry("c", Some("a")),
+            label("l1", Some("old")),
+            label("l2", Some("new")),
+            entry("lost", Some("nobody")),
+        ];
+        let roots = tree(all);
+        let names = |n: &[SessionTreeNode]| n.iter().map(|n| n.entry.id.clone()).collect::<Vec<_>>();
+        assert_eq!(names(&roots), ["a", "lost"]);
+        assert_eq!(roots[0].label.as_deref(), Some("new"));
+        assert_eq!(names(&roots[0].children), ["b", "c"]);
+        assert_eq!(names(&roots[0].children[0].children), ["l1", "l2"]);
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::abi::instance::Call;
 
-/// Raised when the user stops what the handler or tool works for. Cheap to clone.
+/// Raised when the user stops what the handler or tool works for: its own call, or the run that
+/// goes on. While nothing runs it is not raised. Cheap to clone, and free to outlive the handler.
 #[derive(Clone)]
 pub struct CancelSignal {
     call: Call,
@@ -20,16 +21,36 @@ impl CancelSignal {
             return true;
         }
         self.call
-            .get::<bool>("ctx.get", &crate::protocol::context::CtxGet { member: "signalAborted" })
+            .get::<Option<bool>>("ctx.get", &crate::protocol::context::CtxGet { member: "signalAborted" })
+            .ok()
+            .flatten()
             .unwrap_or(false)
     }
 
-    /// Waits until it is. Outside a call nothing ever raises it.
+    /// Waits until it is: for `tokio::select!`. Also resolves when the generation is replaced,
+    /// since then nobody waits for the work either. Of a run that ends by itself, or with nothing
+    /// going on, it never resolves.
     #[cfg(feature = "tokio")]
     pub async fn cancelled(&self) {
-        match &self.call.signal {
-            Some(signal) => signal.wait().await,
-            None => std::future::pending().await,
-        }
+        use std::{future::Future, pin::pin, task::Poll};
+        let mut own = pin!(async {
+            match &self.call.signal {
+                Some(signal) => signal.wait().await,
+                None => std::future::pending().await,
+            }
+        });
+        let mut of_run = pin!(async {
+            match self.call.request("signal.wait", b"").await {
+                Ok(_) => {}
+                Err(e) if e.is_stale() => {}
+                // A host without it.
+                Err(_) => std::future::pending().await,
+            }
+        });
+        std::future::poll_fn(|cx| match own.as_mut().poll(cx) {
+            Poll::Ready(()) => Poll::Ready(()),
+            Poll::Pending => of_run.as_mut().poll(cx),
+        })
+        .await;
     }
 }

@@ -27,7 +27,15 @@ use std::{
 pub struct Tool {
     spec: RegisterTool,
     handler: Handler,
+    parts: Parts,
     fault: Option<Error>,
+}
+
+/// Closures beside the one that runs.
+#[derive(Default)]
+struct Parts {
+    prepare: Option<Handler>,
+    concurrency: Option<Handler>,
 }
 
 impl Tool {
@@ -44,6 +52,7 @@ impl Tool {
                 parameters: json!({"type": "object", "properties": {}}),
                 ..RegisterTool::default()
             },
+            parts: Parts::default(),
             fault: None,
             params: PhantomData,
         }
@@ -66,6 +75,7 @@ impl Tool {
 #[must_use = "a tool ends with `.run(..)`"]
 pub struct ToolBuilder<P> {
     spec: RegisterTool,
+    parts: Parts,
     fault: Option<Error>,
     params: PhantomData<fn() -> P>,
 }
@@ -83,12 +93,12 @@ impl<P> ToolBuilder<P> {
             root.remove("title");
         }
         self.set_schema(schema);
-        ToolBuilder { spec: self.spec, fault: self.fault, params: PhantomData }
+        ToolBuilder { spec: self.spec, parts: self.parts, fault: self.fault, params: PhantomData }
     }
     /// The parameters as a JSON Schema of your own; `call.params` is then a JSON value.
     pub fn schema(mut self, schema: Value) -> ToolBuilder<Value> {
         self.set_schema(schema);
-        ToolBuilder { spec: self.spec, fault: self.fault, params: PhantomData }
+        ToolBuilder { spec: self.spec, parts: self.parts, fault: self.fault, params: PhantomData }
     }
     fn set_schema(&mut self, schema: Value) {
         if schema.get("type").and_then(Value::as_str) != Some("object") {
@@ -127,6 +137,39 @@ impl<P> ToolBuilder<P> {
         self.spec.concurrency = Some("exclusive");
         self
     }
+    /// Whether a call may run beside others of its batch, by its arguments: true is exclusive.
+    /// What fails is exclusive.
+    pub fn exclusive_if(mut self, f: impl Fn(&Value) -> Result<bool> + Send + Sync + 'static) -> Self {
+        self.parts.concurrency = Some(asked(f));
+        self
+    }
+    /// Brings arguments of other shapes into form, before they are checked. An error is what the
+    /// model reads as the call's result.
+    pub fn prepare_arguments(mut self, f: impl Fn(Value) -> Result<Value> + Send + Sync + 'static) -> Self {
+        self.parts.prepare = Some(asked(move |args: &Value| f(args.clone())));
+        self
+    }
+    /// How the provider is to constrain the arguments: `false`, `{"type": "json_schema", …}` or
+    /// `{"type": "grammar", …}`. Kept as it is given, for providers that can.
+    pub fn constrained_sampling(mut self, how: Value) -> Self {
+        self.spec.constrained_sampling = Some(how);
+        self
+    }
+    /// JSON Schema of [`ToolResult::structured`].
+    pub fn output_schema(mut self, schema: Value) -> Self {
+        self.spec.output_schema = Some(schema);
+        self
+    }
+    /// The structured result of a call that ends the run is what print mode prints.
+    pub fn structured_output(mut self) -> Self {
+        self.spec.structured_output = true;
+        self
+    }
+    /// The extension draws the box around the call itself.
+    pub fn render_shell_self(mut self) -> Self {
+        self.spec.render_shell = Some("self");
+        self
+    }
     /// Characters of a result above which the host keeps it in a file; can only lower the
     /// host's own limit of 50,000.
     pub fn max_result_size_chars(mut self, chars: u64) -> Self {
@@ -147,7 +190,7 @@ impl<P: DeserializeOwned + Send + 'static> ToolBuilder<P> {
             Ok((invocation, ctx)) => outcome(f(invocation, ctx)?.into()),
             Err(refusal) => outcome(refusal),
         }));
-        Tool { spec: self.spec, handler, fault: self.fault }
+        Tool { spec: self.spec, handler, parts: self.parts, fault: self.fault }
     }
 
     /// What the tool does. `call.params` are the arguments; an `Err` is what the model
@@ -169,8 +212,25 @@ impl<P: DeserializeOwned + Send + 'static> ToolBuilder<P> {
                 }
             })
         }));
-        Tool { spec: self.spec, handler, fault: self.fault }
+        Tool { spec: self.spec, handler, parts: self.parts, fault: self.fault }
     }
+}
+
+/// A question about arguments, answered where it is asked.
+fn asked<R: Serialize>(f: impl Fn(&Value) -> Result<R> + Send + Sync + 'static) -> Handler {
+    #[derive(serde::Deserialize)]
+    struct Question {
+        #[serde(default)]
+        args: Value,
+    }
+    #[derive(Serialize)]
+    struct Out<R> {
+        result: R,
+    }
+    Handler::Sync(Arc::new(move |event, _| {
+        let question: Question = serde_json::from_slice(event.json())?;
+        Ok(serde_json::to_vec(&Out { result: f(&question.args)? })?)
+    }))
 }
 
 fn outcome(result: ToolResult) -> Outcome {
@@ -301,11 +361,13 @@ impl Extension {
     /// Offers a tool to the model. The same name again replaces it; of two extensions with
     /// one name the first in load order wins, and a built-in tool gives way. (events.md E.2, I.5)
     pub fn register_tool(&self, tool: Tool) {
-        let Tool { mut spec, handler, fault } = tool;
+        let Tool { mut spec, handler, parts, fault } = tool;
         if let Some(fault) = fault {
             return self.registered(Err(fault));
         }
         spec.handler = self.add(handler);
+        spec.prepare = parts.prepare.map(|h| self.add(h));
+        spec.concurrency_handler = parts.concurrency.map(|h| self.add(h));
         self.registered(self.call.tell("tools.register", &spec));
     }
 }

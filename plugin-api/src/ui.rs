@@ -10,7 +10,7 @@ use crate::{
 /// What the user sees and answers.
 #[derive(Clone)]
 pub struct Ui {
-    call: Call,
+    pub(crate) call: Call,
     #[cfg(feature = "tokio")]
     timeout_ms: Option<u64>,
 }

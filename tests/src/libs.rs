@@ -95,6 +95,23 @@ pub fn fixture_as(name: &str, library: &str) -> PathBuf {
     built(&repo().join("tests/fixtures"), name, library)
 }
 
+/// An example of plugin-api, as a library. All of them are built at the first.
+pub fn example(name: &str) -> PathBuf {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    let dir = BUILT.get_or_init(|| {
+        let target = target_dir().join("fixtures");
+        fs::create_dir_all(&target).unwrap();
+        let _lock = lock(".atomic-tests-fixtures");
+        let mut command = cargo(&repo().join("tests/fixtures"), &target);
+        command.args(["-p", "examples", "--examples"]);
+        run(command);
+        target.join(profile_dir().file_name().unwrap()).join("examples")
+    });
+    let path = dir.join(file_name(name));
+    assert!(path.is_file(), "{}", path.display());
+    path
+}
+
 /// A crate of a few lines that is built against another plugin-api.
 pub fn against(api: &Path, name: &str) -> PathBuf {
     let dir = api.parent().unwrap().join(name);

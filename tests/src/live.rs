@@ -124,6 +124,9 @@ impl Models for Catalogue {
     fn list(&self) -> Vec<ModelInfo> {
         self.0.usable().cloned().collect()
     }
+    fn configure(&self, provider: &str, config: &Value) -> Result<Vec<Arc<dyn Model>>, String> {
+        self.0.configure(provider, config)
+    }
 }
 
 struct Events {

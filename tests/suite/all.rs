@@ -5,6 +5,7 @@
 
 mod activation;
 mod answers;
+mod api;
 mod conflicts;
 mod crash_matrix;
 mod discovery;

@@ -14,16 +14,27 @@ async fn every_member_is_awaited_from_handlers_without_a_deadlock() {
         let home = Home::new();
         let out = misbehaving(&home, "members", "members");
         // Each place says something as the user; each of those is a run of its own.
-        let turns = json!([bash("echo 1"), text("a"), text("b"), text("c"), text("d"), text("e"), text("f")]);
+        let turns: Vec<_> =
+            std::iter::once(bash("echo 1")).chain((0..12).map(|n| text(&format!("answer {n}")))).collect();
+        let turns = json!(turns);
         let setup = Setup::new(&home).turns(turns);
         let live = if user { setup.with_user() } else { setup }.start().await;
         // What session_start says as the user starts the run in which the others are reached.
         let mut seen = Vec::new();
-        for place in ["session_start", "message_end", "tool_call", "turn_end"] {
+        const PLACES: [&str; 7] = [
+            "session_start",
+            "input",
+            "before_agent_start",
+            "context",
+            "message_end",
+            "tool_call",
+            "turn_end",
+        ];
+        for place in PLACES {
             let done = line(&out, place, |l| l.starts_with(&format!("{place} done"))).await;
             seen.push(done);
         }
-        for place in ["session_start", "message_end", "tool_call", "turn_end"] {
+        for place in PLACES {
             line(&out, "its task", |l| l == format!("{place} spawned")).await;
         }
         for done in seen {

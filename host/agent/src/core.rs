@@ -61,6 +61,8 @@ pub(crate) struct State {
     pub queue: Queue,
     /// Held for the next user message.
     pub next_turn: Vec<CustomMessage>,
+    /// What the run that is being ended says instead of its usual text.
+    pub abort_text: Option<String>,
     /// Accepted runs in order; the first is the one that goes on.
     pub runs: VecDeque<(u64, CancellationToken)>,
     pub next_run: u64,
@@ -90,6 +92,7 @@ impl State {
             tools,
             queue: Queue::default(),
             next_turn: Vec::new(),
+            abort_text: None,
             runs: VecDeque::new(),
             next_run: 0,
             closing: CancellationToken::new(),

@@ -15,6 +15,7 @@ use crate::{
     jobs::{self, Job},
     model::{Model, ModelInfo, Models, ThinkingLevel},
     ops,
+    providers::Providers,
     session::Session,
     tool::Tool,
 };
@@ -102,6 +103,8 @@ impl Engine {
         };
         show_session(&mut view, &config.session);
         let (handle, ops) = EngineHandle::new(view);
+        let models = Arc::new(Providers::new(config.models));
+        handle.set_models(models.clone());
         let (jobs_tx, jobs) = mpsc::unbounded_channel();
         let bash = config.tools.iter().find(|t| t.spec().name == "bash").cloned();
         let registry = ToolRegistry::new(config.tools, config.tool_selection);
@@ -109,7 +112,7 @@ impl Engine {
         let core = Core::new(
             handle,
             config.hooks,
-            config.models,
+            models,
             bash,
             config.prompt,
             reason,

@@ -5,6 +5,7 @@ use crate::{
     hooks::{ReplaceReport, StartReason},
     message::{AssistantEvent, AssistantMessage, Message, ToolResultMessage, Usage},
     op::Dialog,
+    surface,
     tool::{PartialResult, ToolOutput},
 };
 use serde::{Deserialize, Serialize};
@@ -105,6 +106,11 @@ pub enum Event {
     Status {
         key: String,
         text: Option<String>,
+        extension: String,
+    },
+    /// What an extension shows around the transcript (events.md E.7).
+    Surface {
+        update: surface::Update,
         extension: String,
     },
     Reloaded {

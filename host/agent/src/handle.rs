@@ -5,6 +5,7 @@ use crate::{
     event::Event,
     model::{ModelInfo, ThinkingLevel},
     op::{Dialog, DialogAnswer, Op, OpError},
+    providers::Providers,
     tool::ToolSpec,
 };
 use serde::{Deserialize, Serialize};
@@ -13,7 +14,7 @@ use std::{
     collections::HashMap,
     path::PathBuf,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, RwLock,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
@@ -77,6 +78,7 @@ struct Inner {
     ops: mpsc::UnboundedSender<OpRequest>,
     view: RwLock<View>,
     listeners: Mutex<Vec<mpsc::UnboundedSender<Arc<Event>>>>,
+    models: OnceLock<Arc<Providers>>,
     dialogs: Mutex<HashMap<u64, oneshot::Sender<DialogAnswer>>>,
     next_dialog: AtomicU64,
     /// Nobody answers any more.
@@ -97,12 +99,23 @@ impl EngineHandle {
             ops,
             view: RwLock::new(view),
             listeners: Mutex::default(),
+            models: OnceLock::new(),
             dialogs: Mutex::default(),
             next_dialog: AtomicU64::new(1),
             deaf: AtomicBool::new(false),
             changed: Notify::new(),
         };
         (EngineHandle { inner: Arc::new(inner) }, rx)
+    }
+
+    /// For the engine, once.
+    pub fn set_models(&self, models: Arc<Providers>) {
+        let _ = self.inner.models.set(models);
+    }
+
+    /// The models of this engine; `None` where the engine is another process.
+    pub fn models(&self) -> Option<&Arc<Providers>> {
+        self.inner.models.get()
     }
 
     /// Nobody waits for the answer. An engine that is gone takes nothing.

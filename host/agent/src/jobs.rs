@@ -9,6 +9,7 @@ use crate::{
     hooks::{InputSource, Notice, Origin, Replace, SessionRef, ShutdownReason, StartReason},
     message::{CustomMessage, ImageContent, MessageContent},
     op::OpError,
+    queue::Queued,
     run,
     session::Session,
     told,
@@ -61,6 +62,8 @@ pub(crate) enum RunStart {
     /// Blocks an extension sends as the user.
     Blocks(MessageContent),
     Custom(CustomMessage),
+    /// Was in the queue, and through its hooks.
+    Queued(Queued),
 }
 
 pub(crate) async fn work(core: Arc<Core>, jobs: mpsc::UnboundedReceiver<Job>) {

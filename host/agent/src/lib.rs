@@ -17,8 +17,10 @@ pub mod model;
 pub mod op;
 pub mod pairing;
 pub mod prompt;
+pub mod providers;
 pub mod queue;
 pub mod session;
+pub mod surface;
 pub mod tool;
 
 mod active_tools;
@@ -28,6 +30,7 @@ mod core;
 mod jobs;
 mod ops;
 mod run;
+mod send;
 mod stream;
 mod told;
 mod turn;

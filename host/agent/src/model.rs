@@ -134,4 +134,12 @@ pub trait Models: Send + Sync {
     /// `None`: unknown, or without credentials.
     fn get(&self, provider: &str, id: &str) -> Option<Arc<dyn Model>>;
     fn list(&self) -> Vec<ModelInfo>;
+    /// The models of a provider as an extension describes it (events.md E.5); nobody uses them
+    /// before they are registered.
+    ///
+    /// # Errors
+    /// What is wrong with the description, for a person.
+    fn configure(&self, provider: &str, _config: &Value) -> Result<Vec<Arc<dyn Model>>, String> {
+        Err(format!("provider {provider}: this program takes no provider descriptions"))
+    }
 }

@@ -60,6 +60,17 @@ pub enum Op {
         message: OutgoingMessage,
         options: SendOptions,
     },
+    /// The whole batch in its order, at most one run; never interrupts.
+    SendMessages {
+        messages: Vec<OutgoingMessage>,
+        options: SendOptions,
+    },
+    /// While it is paused nothing leaves the queue.
+    PauseQueue {
+        paused: bool,
+    },
+    /// What the next system prompt is made of.
+    GetSystemPromptOptions,
     /// Goes through `input` with source `extension`, always starts or joins a run.
     SendUserMessage {
         content: MessageContent,
@@ -125,6 +136,12 @@ pub struct SendOptions {
     pub trigger_turn: Option<bool>,
     pub deliver_as: Option<DeliverAs>,
     pub exclude_from_context: bool,
+    /// With a run going on: written at once; with `trigger_turn` it is also protected.
+    pub persist_when_streaming: bool,
+    /// Kept on the message, for workflow stages.
+    pub stage_admission_key: Option<String>,
+    /// Of `interrupt`: what the run that it ends says instead of its usual text.
+    pub interrupt_abort_message: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

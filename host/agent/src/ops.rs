@@ -9,10 +9,9 @@ use crate::{
     handle::OpRequest,
     hooks::{InputSource, Origin, ShutdownReason, StreamingBehavior},
     jobs::{Job, RunJob, RunStart, may_leave},
-    message::{CustomMessage, Extra, ImageContent, Message, MessageContent, now_ms},
+    message::{ImageContent, MessageContent},
     model::ThinkingLevel,
-    op::{DeliverAs, Op, OutgoingMessage, SendOptions},
-    queue::Queued,
+    op::{Op, OpError},
     session::SessionError,
     told::Told,
     user_bash,
@@ -62,6 +61,17 @@ impl Core {
                 self.send_user_message(content, deliver_as, expand, reply);
             }
             Op::SendMessage { message, options } => self.send_message(message, options, reply),
+            Op::SendMessages { messages, options } => self.send_messages(messages, options, reply),
+            Op::PauseQueue { paused } => self.pause_queue(paused, reply),
+            Op::GetSystemPromptOptions => {
+                let active = {
+                    let tools = &self.state().tools;
+                    tools.named(tools.active())
+                };
+                let options = self.prompt_options(&active);
+                reply
+                    .send(serde_json::to_value(options).map_err(|e| OpError::new("internal", e.to_string())));
+            }
             Op::UserBash { command, exclude_from_context } => {
                 user_bash::start(self, command, exclude_from_context, reply);
             }
@@ -162,7 +172,7 @@ impl Core {
 
     /// Accepts a run: from here on the engine is not idle. Takes the lock that saw it idle, since
     /// a run that settles in between would leave what was queued for it behind.
-    fn accept_run(&self, state: &mut State, start: RunStart, reply: Reply) {
+    pub(crate) fn accept_run(&self, state: &mut State, start: RunStart, reply: Reply) {
         let cancel = CancellationToken::new();
         state.next_run += 1;
         let id = state.next_run;
@@ -256,58 +266,6 @@ impl Core {
         let source = InputSource::Extension;
         self.admit(&mut state, Admission { text, images, source, place, reply: Reply(None) });
         reply.ok(Value::Null);
-    }
-
-    /// events.md E.4, top down.
-    fn send_message(&self, message: OutgoingMessage, options: SendOptions, reply: Reply) {
-        let custom = CustomMessage {
-            custom_type: message.custom_type,
-            content: message.content,
-            display: message.display,
-            details: message.details,
-            timestamp: now_ms(),
-            extra: Extra::new(),
-        };
-        let triggers = options.trigger_turn == Some(true);
-        let mut state = self.state();
-        let streaming = !state.idle();
-        match options.deliver_as {
-            Some(DeliverAs::NextTurn) => state.next_turn.push(custom),
-            Some(DeliverAs::Interrupt) if triggers => {
-                cancel_runs(&state);
-                self.accept_run(&mut state, RunStart::Custom(custom), Reply(None));
-            }
-            _ if streaming && options.trigger_turn != Some(false) && !hidden_only(&options) => {
-                let place = match options.deliver_as {
-                    Some(DeliverAs::FollowUp) => StreamingBehavior::FollowUp,
-                    _ => StreamingBehavior::Steer,
-                };
-                state.queue.push(place, Queued::Custom(custom));
-                drop(state);
-                self.queue_changed();
-            }
-            _ if !streaming && triggers => {
-                self.accept_run(&mut state, RunStart::Custom(custom), Reply(None));
-            }
-            _ => {
-                drop(state);
-                return self.append_outside(custom, options.exclude_from_context, reply);
-            }
-        }
-        reply.ok(Value::Null);
-    }
-
-    /// Into the transcript without a run; only listeners are told.
-    fn append_outside(&self, custom: CustomMessage, hidden: bool, reply: Reply) {
-        let message = Message::Custom(custom);
-        match self.append_message(&message, hidden) {
-            Err(e) => reply.send(Err(e.into())),
-            Ok(_) => {
-                self.emit_after_dispatch(Event::MessageStart { message: Box::new(message.clone()) });
-                self.emit_after_dispatch(Event::MessageEnd { message: Box::new(message) });
-                reply.ok(Value::Null);
-            }
-        }
     }
 
     fn set_session_name(&self, name: Option<String>, reply: Reply) {
@@ -410,18 +368,13 @@ impl Core {
     }
 }
 
-fn cancel_runs(state: &State) {
+pub(crate) fn cancel_runs(state: &State) {
     if state.runs.front().is_some_and(|(_, token)| token.is_cancelled()) {
         state.closing.cancel();
     }
     for (_, token) in &state.runs {
         token.cancel();
     }
-}
-
-/// For the eyes of the user, and nobody asked for a place in the queue (row 5).
-fn hidden_only(options: &SendOptions) -> bool {
-    options.exclude_from_context && options.deliver_as.is_none() && options.trigger_turn != Some(true)
 }
 
 pub(crate) fn images(content: &MessageContent) -> Vec<ImageContent> {

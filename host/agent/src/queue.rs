@@ -42,6 +42,8 @@ pub struct Queue {
     follow_up: VecDeque<Queued>,
     pub steering_mode: QueueMode,
     pub follow_up_mode: QueueMode,
+    /// Nothing leaves it.
+    pub paused: bool,
 }
 
 impl Queue {
@@ -52,13 +54,16 @@ impl Queue {
         }
     }
     pub fn poll_steering(&mut self) -> Vec<Queued> {
-        take(&mut self.steering, self.steering_mode)
+        if self.paused { Vec::new() } else { take(&mut self.steering, self.steering_mode) }
     }
     pub fn poll_follow_up(&mut self) -> Vec<Queued> {
-        take(&mut self.follow_up, self.follow_up_mode)
+        if self.paused { Vec::new() } else { take(&mut self.follow_up, self.follow_up_mode) }
     }
     /// The next of all.
     pub fn pop(&mut self) -> Option<Queued> {
+        if self.paused {
+            return None;
+        }
         self.steering.pop_front().or_else(|| self.follow_up.pop_front())
     }
     pub fn len(&self) -> usize {

@@ -129,7 +129,11 @@ fn user_message(text: String, images: Vec<ImageContent>) -> UserMessage {
 pub(crate) async fn run(core: &Arc<Core>, job: RunJob) {
     let RunJob { id, cancel, start, reply } = job;
     let closing = CancellationToken::new();
-    core.state().closing = closing.clone();
+    {
+        let mut state = core.state();
+        state.closing = closing.clone();
+        state.abort_text = None;
+    }
 
     let somebody_waits = reply.wanted();
     let mut reply = Some(reply);
@@ -215,9 +219,17 @@ enum Entered {
     Aborted,
 }
 
+fn entry(queued: Queued) -> Entry {
+    match queued {
+        Queued::Custom(custom) => Entry::Custom(custom),
+        Queued::User(m) => Entry::User { text: m.content.plain_text(), images: images(&m.content) },
+    }
+}
+
 async fn through_input(core: &Arc<Core>, start: RunStart, cancel: &CancellationToken) -> Entered {
     let (text, images, source) = match start {
         RunStart::Custom(custom) => return Entered::Start(Box::new(Entry::Custom(custom))),
+        RunStart::Queued(queued) => return Entered::Start(Box::new(entry(queued))),
         RunStart::Text { text, images, source } => (text, images, source),
         RunStart::Blocks(content) => (content.plain_text(), images(&content), InputSource::Extension),
     };
@@ -254,10 +266,7 @@ fn left(core: &Core, id: u64, aborted: bool) -> Option<Option<Entry>> {
         return None;
     }
     if !aborted && let Some(first) = state.queue.pop() {
-        return Some(Some(match first {
-            Queued::Custom(custom) => Entry::Custom(custom),
-            Queued::User(m) => Entry::User { text: m.content.plain_text(), images: images(&m.content) },
-        }));
+        return Some(Some(entry(first)));
     }
     state.runs.retain(|(run, _)| *run != id);
     core.show_run(&state);

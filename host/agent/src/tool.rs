@@ -1,7 +1,7 @@
 //! What the core knows of a tool. The built-in ones live in the `tools` room,
 //! those of extensions behind the boundary; the loop cannot tell them apart.
 
-use crate::message::Content;
+use crate::message::{Content, Usage};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -30,6 +30,18 @@ pub struct ToolSpec {
     /// Characters; can only lower the global ceiling.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub max_result_size_chars: Option<usize>,
+    /// JSON Schema of what a structured result holds.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub output_schema: Option<Value>,
+    /// `false`, or how the provider is to constrain the arguments; kept as it was given.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub constrained_sampling: Option<Value>,
+    /// Its terminating result is what print mode prints.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub structured_output: bool,
+    /// `default` or `self`: who draws the box around it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub render_shell: Option<String>,
     /// Where it comes from.
     pub source: ToolSource,
 }
@@ -95,6 +107,12 @@ pub struct ToolOutput {
     pub is_error: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub terminate: bool,
+    /// What a tool with an output schema answers beside its text.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub structured_content: Option<Value>,
+    /// Tokens that the tool itself spent.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub usage: Option<Usage>,
 }
 
 impl ToolOutput {
@@ -117,9 +135,9 @@ pub trait Tool: Send + Sync {
     fn concurrency(&self, _args: &Value) -> Concurrency {
         Concurrency::Shared
     }
-    /// Compatibility of arguments, before validation.
-    fn prepare_arguments(&self, args: Value) -> Value {
-        args
+    /// Compatibility of arguments, before validation. An error is the call's result.
+    fn prepare_arguments(&self, args: Value) -> Result<Value, ToolError> {
+        Ok(args)
     }
     async fn execute(&self, call: ToolInvocation) -> Result<ToolOutput, ToolError>;
 }

@@ -101,6 +101,11 @@ impl Run<'_> {
             };
             (answer.unwrap_or_else(|| listener.aborted()), listener.started)
         };
+        if message.stop_reason == Some(StopReason::Aborted)
+            && let Some(text) = self.core.state().abort_text.take()
+        {
+            message.error_message = Some(text);
+        }
         pairing::make_ids_unique(&mut message);
         if !started {
             self.message_start(&Message::Assistant(shell(self.model.info()))).await;
@@ -208,7 +213,7 @@ impl Run<'_> {
             Value::Null => Value::Object(Map::new()),
             args => args.clone(),
         };
-        let prepared = tool.prepare_arguments(args);
+        let prepared = tool.prepare_arguments(args).map_err(|e| ToolOutput::error(e.0))?;
         let args = match arguments::validate(&call.name, &tool.spec().parameters, prepared) {
             Ok(args) => args,
             Err(text) => return Err(ToolOutput::error(text)),
@@ -253,12 +258,7 @@ impl Run<'_> {
         };
         match self.dispatch(self.core.hooks.tool_result(request)).await {
             None => output,
-            Some(r) => ToolOutput {
-                content: r.content,
-                details: r.details,
-                is_error: r.is_error,
-                terminate: output.terminate,
-            },
+            Some(r) => ToolOutput { content: r.content, details: r.details, is_error: r.is_error, ..output },
         }
     }
 

@@ -358,4 +358,7 @@ impl Models for Catalogue {
     fn list(&self) -> Vec<ModelInfo> {
         self.0.usable().cloned().collect()
     }
+    fn configure(&self, provider: &str, config: &serde_json::Value) -> Result<Vec<Arc<dyn Model>>, String> {
+        self.0.configure(provider, config)
+    }
 }

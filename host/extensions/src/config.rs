@@ -6,6 +6,7 @@ use crate::{
     trust::{Surroundings, TrustPlan},
 };
 use atomic_agent::handle::Mode;
+use serde_json::Value;
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 /// What the host needs to know. Nothing here is read from the environment.
@@ -58,7 +59,31 @@ pub struct ExtensionsConfig {
     pub builtin_tools: Vec<String>,
     /// The program's own flags, without dashes: no extension's flag would ever be given.
     pub reserved_flags: Vec<String>,
+    /// Keys the program cannot do without, lower case: no extension gets them (events.md I.5).
+    pub reserved_keys: Vec<String>,
+    /// `ctx.orchestrationContext`: the session is a stage of a workflow.
+    pub orchestration_context: Option<Value>,
+    /// `ctx.subagentPolicy`: the session is a subagent's.
+    pub subagent_policy: Option<Value>,
 }
+
+/// The reserved actions of events.md I.5 on the keys they have before the user changes them.
+const RESERVED_KEYS: [&str; 14] = [
+    "escape",
+    "ctrl+c",
+    "ctrl+d",
+    "ctrl+z",
+    "shift+tab",
+    "ctrl+p",
+    "shift+ctrl+p",
+    "ctrl+l",
+    "ctrl+o",
+    "ctrl+t",
+    "ctrl+g",
+    "alt+enter",
+    "enter",
+    "ctrl+k",
+];
 
 impl ExtensionsConfig {
     /// The limits of decisions.md, nothing discovered but what `home` and `cwd` hold.
@@ -90,6 +115,9 @@ impl ExtensionsConfig {
             removed_env: Vec::new(),
             builtin_tools: Vec::new(),
             reserved_flags: Vec::new(),
+            reserved_keys: RESERVED_KEYS.map(str::to_owned).to_vec(),
+            orchestration_context: None,
+            subagent_policy: None,
         }
     }
 }

@@ -11,6 +11,7 @@ pub(crate) enum Conflict {
     Builtin,
     Flag,
     Command,
+    Shortcut,
 }
 
 struct Group {
@@ -72,6 +73,11 @@ impl Group {
                 "flag{s} {}: {first} says what {} is, {second} reads the same value",
                 names("--"),
                 if many { "each" } else { "it" },
+            ),
+            Conflict::Shortcut => format!(
+                "key{s} {}: in both {first} and {second}; the later one has {}",
+                names(""),
+                if many { "them" } else { "it" },
             ),
             Conflict::Command => format!(
                 "command{s} {}: in both {first} and {second}; each got a number, /NAME:1 and so on (/help lists them)",

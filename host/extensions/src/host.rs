@@ -3,10 +3,10 @@
 
 use crate::{
     breadcrumb,
-    calls::{self, Bus, Failure},
+    calls::{Bus, Failure, providers::Waiting, state::SessionState},
     copies::Copies,
     dispatch::Prompts,
-    generation::{Generation, RetirePlan},
+    generation::Generation,
     graveyard::Graveyard,
     load::{Library, Live},
     refusal::Refusal,
@@ -15,6 +15,7 @@ use crate::{
     tools::ExtensionTool,
     trust::{self, TrustPlan},
     watchdog::{self, Watchdog},
+    workflow_hub::WorkflowHub,
 };
 use atomic_agent::{event::Event, handle::EngineHandle, tool::Tool};
 use serde::{Deserialize, Serialize};
@@ -26,9 +27,9 @@ use std::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, Weak,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
 };
 use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
 
 pub use crate::{config::ExtensionsConfig, discover::Scope};
 
@@ -116,6 +117,11 @@ pub struct Extensions {
     pub(crate) prompts: Prompts,
     bus: Bus,
     statuses: Statuses,
+    session_state: SessionState,
+    workflow_hub: WorkflowHub,
+    /// There is an engine.
+    bound: CancellationToken,
+    waiting_providers: Waiting,
     watchdog: Watchdog,
     pub(crate) copies: Copies,
     pub(crate) graveyard: Arc<Graveyard>,
@@ -138,6 +144,7 @@ impl Extensions {
         let host = Arc::new_cyclic(|me| Extensions {
             me: me.clone(),
             bus: Bus::start(me.clone(), &runtime),
+            workflow_hub: WorkflowHub::start(me.clone(), &runtime),
             watchdog: Watchdog::default(),
             copies: Copies::open(&config.home),
             skipped: Mutex::new(config.skip.iter().cloned().collect()),
@@ -163,6 +170,9 @@ impl Extensions {
             told_conflicts: Mutex::default(),
             flag_values: Mutex::default(),
             statuses: Statuses::default(),
+            session_state: SessionState::default(),
+            bound: CancellationToken::new(),
+            waiting_providers: Waiting::default(),
             graveyard: Arc::new(Graveyard::new(budget)),
             left: Mutex::default(),
             replacing: tokio::sync::Mutex::default(),
@@ -182,6 +192,8 @@ impl Extensions {
         for event in untold {
             engine.emit(event);
         }
+        self.flush_providers();
+        self.bound.cancel();
         // Tidying up may take its time: never before the first prompt.
         if let Some(me) = self.me.upgrade() {
             self.runtime.spawn_blocking(move || me.copies.prune());
@@ -224,6 +236,18 @@ impl Extensions {
     }
     pub(crate) fn watchdog(&self) -> &Watchdog {
         &self.watchdog
+    }
+    pub(crate) fn session_state(&self) -> &SessionState {
+        &self.session_state
+    }
+    pub(crate) fn workflow_hub(&self) -> &WorkflowHub {
+        &self.workflow_hub
+    }
+    pub(crate) fn bound(&self) -> &CancellationToken {
+        &self.bound
+    }
+    pub(crate) fn waiting_providers(&self) -> &Waiting {
+        &self.waiting_providers
     }
     pub(crate) fn statuses(&self) -> &Statuses {
         &self.statuses
@@ -401,54 +425,6 @@ impl Extensions {
         let given = lock(&self.flag_values).get(name).cloned();
         let first = || self.slots().iter().find_map(|s| s.registered.flag(name)?.default);
         given.or_else(first).or(own.default)
-    }
-
-    // ---- the end
-
-    /// Fences and retires everything; `session_shutdown` is the engine's to fire before.
-    pub async fn close(&self) {
-        let _one = self.replacing.lock().await;
-        let gone: Vec<Slot> = std::mem::take(&mut *self.slots());
-        for s in &gone {
-            s.generation.fence(None);
-        }
-        let _ = self.publish();
-        let quick = RetirePlan {
-            drain: Duration::from_millis(300),
-            cancel_grace: Duration::from_millis(200),
-            carrier_grace: Duration::ZERO,
-            shutdown_deadline: Duration::from_millis(500),
-            ..RetirePlan::new(None)
-        };
-        let ends = gone.into_iter().map(|s| self.retire(s, quick));
-        let _ = tokio::time::timeout(Duration::from_secs(2), futures_util::future::join_all(ends)).await;
-        breadcrumb::mark_clean();
-    }
-
-    /// Steps 3 to 8 of a retirement whose fence has been set.
-    pub(crate) async fn retire(&self, slot: Slot, plan: RetirePlan) {
-        let number = slot.generation.number();
-        let host = self.weak();
-        let detach = Box::new(move || {
-            calls::tables::forget(number);
-            if let Some(host) = host.upgrade() {
-                host.bus.forget(number);
-                host.statuses.clear(&host, number);
-                host.forget_registrations(number);
-            }
-        });
-        let report = slot.generation.clone().retire(plan, detach).await;
-        if !report.clean {
-            slot.library.mark_dirty();
-            let left = report.shutdown.as_ref().and_then(|s| s.note.clone()).unwrap_or_default();
-            tracing::warn!(
-                extension = slot.name,
-                generation = number,
-                blocked = report.blocked,
-                left,
-                "a generation did not end cleanly"
-            );
-        }
     }
 }
 

@@ -6,6 +6,7 @@
 
 pub mod breadcrumb;
 mod calls;
+mod closing;
 mod commands;
 mod config;
 mod conflicts;
@@ -22,6 +23,7 @@ mod late_flags;
 mod load;
 mod loading;
 mod program;
+mod provider;
 mod refusal;
 mod registry;
 mod reload;
@@ -30,7 +32,9 @@ mod statuses;
 mod tired;
 mod tools;
 pub mod trust;
+mod views;
 mod watchdog;
+mod workflow_hub;
 
 pub use dispatch::{Class, EVENTS, EventRow, Fired};
 pub use host::{Extensions, ExtensionsConfig, FlagInfo, LoadReport, LoadedInfo, Scope};
@@ -39,3 +43,7 @@ pub use program::ProgramError;
 pub use refusal::{Refusal, Why};
 pub use registry::FlagKind;
 pub use tired::Tired;
+pub use views::{Rendering, ShortcutInfo};
+pub use workflow_hub::{
+    Cursor as WorkflowCursor, Diagnostic as WorkflowDiagnostic, Kind as WorkflowDiagnosticKind,
+};

@@ -42,6 +42,9 @@ pub(crate) struct ToolEntry {
     pub(crate) spec: ToolSpec,
     pub(crate) handler: u64,
     pub(crate) exclusive: bool,
+    /// Handlers that are asked about arguments.
+    pub(crate) prepare: Option<u64>,
+    pub(crate) concurrency: Option<u64>,
 }
 
 #[derive(Clone)]
@@ -95,8 +98,45 @@ impl<T> Named<T> {
     }
 }
 
+/// A key, lower case.
+#[derive(Clone)]
+pub(crate) struct ShortcutEntry {
+    pub(crate) key: String,
+    pub(crate) description: Option<String>,
+    pub(crate) prefer_editor: bool,
+    pub(crate) keybinding: Option<String>,
+    pub(crate) handler: u64,
+}
+
+/// What a renderer draws.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum RendererKind {
+    Message,
+    Entry,
+}
+
+impl RendererKind {
+    pub(crate) fn event(self) -> &'static str {
+        match self {
+            RendererKind::Message => "render_message",
+            RendererKind::Entry => "render_entry",
+        }
+    }
+}
+
+#[derive(Clone)]
+pub(crate) struct RendererEntry {
+    pub(crate) kind: RendererKind,
+    pub(crate) custom_type: String,
+    pub(crate) handler: u64,
+}
+
 #[derive(Default)]
 struct Entries {
+    shortcuts: Named<ShortcutEntry>,
+    renderers: Vec<RendererEntry>,
+    transformer: Option<u64>,
     handlers: Vec<HandlerEntry>,
     tools: Named<ToolEntry>,
     commands: Named<CommandEntry>,
@@ -147,6 +187,20 @@ impl Registered {
         let name = f.name.clone();
         self.entries().flags.put(&name, f);
     }
+    pub(crate) fn add_shortcut(&self, s: ShortcutEntry) {
+        let key = s.key.clone();
+        self.entries().shortcuts.put(&key, s);
+    }
+    /// The first of a type stays.
+    pub(crate) fn add_renderer(&self, r: RendererEntry) {
+        let mut entries = self.entries();
+        if !entries.renderers.iter().any(|o| o.kind == r.kind && o.custom_type == r.custom_type) {
+            entries.renderers.push(r);
+        }
+    }
+    pub(crate) fn set_transformer(&self, handler: u64) {
+        self.entries().transformer = Some(handler);
+    }
     pub(crate) fn flags(&self) -> Vec<FlagEntry> {
         self.entries().flags.list.clone()
     }
@@ -194,12 +248,31 @@ pub(crate) struct PublishedCommand {
     pub(crate) registered: Arc<Registered>,
 }
 
+/// An entry and whose it is.
+#[derive(Clone)]
+pub(crate) struct Of<T> {
+    pub(crate) entry: T,
+    pub(crate) generation: Arc<Generation>,
+    pub(crate) live: Arc<Live>,
+    pub(crate) registered: Arc<Registered>,
+}
+
+impl<T> Of<T> {
+    fn new(entry: T, s: &Source) -> Self {
+        Of { entry, generation: s.generation.clone(), live: s.live.clone(), registered: s.registered.clone() }
+    }
+}
+
 /// What dispatch sees. Fixed when a dispatch starts: it holds its own count.
 #[derive(Default)]
 pub(crate) struct Published {
     subs: Vec<Arc<[Sub]>>,
     pub(crate) tools: Vec<PublishedTool>,
     pub(crate) commands: Vec<PublishedCommand>,
+    pub(crate) shortcuts: Vec<Of<ShortcutEntry>>,
+    renderers: HashMap<(RendererKind, String), Of<RendererEntry>>,
+    /// In load order.
+    pub(crate) transformers: Vec<Of<u64>>,
     /// One per conflict, naming both files.
     pub(crate) conflicts: Vec<String>,
 }
@@ -221,6 +294,10 @@ impl Published {
         let mut holders: HashMap<String, &Source> = HashMap::new();
         let mut flags: HashMap<String, &Source> = HashMap::new();
         let mut conflicts = Conflicts::default();
+        let mut shortcuts: Vec<Of<ShortcutEntry>> = Vec::new();
+        let mut keys: HashMap<String, &Source> = HashMap::new();
+        let mut renderers: HashMap<(RendererKind, String), Of<RendererEntry>> = HashMap::new();
+        let mut transformers = Vec::new();
         for s in sources {
             let entries = s.registered.entries();
             for h in &entries.handlers {
@@ -257,6 +334,18 @@ impl Published {
                     None => drop(flags.insert(f.name.clone(), s)),
                 }
             }
+            for k in &entries.shortcuts.list {
+                // The last wins.
+                if let Some(before) = keys.insert(k.key.clone(), s) {
+                    conflicts.add(Conflict::Shortcut, before, s, &k.key);
+                    shortcuts.retain(|o| o.entry.key != k.key);
+                }
+                shortcuts.push(Of::new(k.clone(), s));
+            }
+            for r in &entries.renderers {
+                renderers.entry((r.kind, r.custom_type.clone())).or_insert_with(|| Of::new(r.clone(), s));
+            }
+            transformers.extend(entries.transformer.map(|t| Of::new(t, s)));
             commands.extend(entries.commands.list.iter().map(|c| (c.clone(), s)));
         }
         let subs = subs
@@ -268,7 +357,12 @@ impl Published {
             })
             .collect();
         let commands = suffixed(commands, &mut conflicts);
-        Published { subs, tools, commands, conflicts: conflicts.lines() }
+        let conflicts = conflicts.lines();
+        Published { subs, tools, commands, shortcuts, renderers, transformers, conflicts }
+    }
+
+    pub(crate) fn renderer(&self, kind: RendererKind, custom_type: &str) -> Option<&Of<RendererEntry>> {
+        self.renderers.get(&(kind, custom_type.to_owned()))
     }
 
     pub(crate) fn subs(&self, event: usize) -> Option<Arc<[Sub]>> {

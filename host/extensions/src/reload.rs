@@ -46,6 +46,7 @@ impl Extensions {
             }
             Replace::Session { reason, target, previous, origin } => {
                 let mut report = ReplaceReport::default();
+                self.session_state().prepare_next();
                 let plans = self.plan_session(&mut report).await;
                 let told = match reason {
                     StartReason::Resume => ShutdownReason::Resume,
@@ -248,6 +249,7 @@ impl Extensions {
         }
         let swapped = swap();
         *self.slots() = slots;
+        self.session_state().begin_next();
         for generation in &started {
             // Fenced meanwhile: the host is closing.
             let _ = generation.commit();
@@ -263,6 +265,12 @@ impl Extensions {
                 .collect();
             self.notify_all(SESSION_START, &new, &event).await;
         }
+        // From here on only the policies that the new code gave are in force.
+        for slot in self.slots().clone() {
+            if started.iter().any(|g| g.number() == slot.generation.number()) {
+                calls::tables::end_policies(slot.owner, Some(slot.generation.number()));
+            }
+        }
         self.resources_discover(reason).await;
 
         for old in retiring {
@@ -276,6 +284,7 @@ impl Extensions {
                 host.retire(old, plan).await;
                 host.left_mapped(&library, &name, number);
                 if gone {
+                    calls::tables::end_policies(owner, None);
                     calls::disown(owner);
                 }
             });

@@ -30,6 +30,7 @@ impl Extensions {
             1 => postponed.push("a command of an extension runs".to_owned()),
             n => postponed.push(format!("{n} commands of extensions run")),
         }
+        postponed.extend(self.session_state().reasons());
         let slots = self.slots().clone();
         let loads = self.loadable();
         for slot in slots.iter().filter(|s| s.scope != Scope::Project && !loads.contains(&s.name)) {

@@ -42,6 +42,20 @@ pub(crate) fn update(_generation: &Arc<Generation>, call: u64, bytes: &[u8]) -> 
 
 pub(crate) struct ExtensionTool(pub(crate) PublishedTool);
 
+impl ExtensionTool {
+    /// A question about arguments, answered where it is asked.
+    fn asked(&self, handler: u64, args: &Value) -> Result<Value, String> {
+        let t = &self.0;
+        let event = json!({"type": "tool_arguments", "toolName": t.entry.spec.name, "args": args});
+        let state = EventState::ready(serde_json::to_vec(&event).unwrap_or_default());
+        let gone = || format!("the extension {} was reloaded meanwhile", t.registered.name);
+        let bytes = crate::views::here(&t.generation, &t.live, handler, &state).ok_or_else(gone)??;
+        let mut answer: Value =
+            serde_json::from_slice(&bytes).map_err(|e| format!("a malformed answer about arguments: {e}"))?;
+        Ok(answer.get_mut("result").map(Value::take).unwrap_or_default())
+    }
+}
+
 /// Its updates end with the call, however that ends.
 struct Running(Option<u64>);
 
@@ -59,8 +73,19 @@ impl Tool for ExtensionTool {
         &self.0.entry.spec
     }
 
-    fn concurrency(&self, _args: &Value) -> Concurrency {
-        if self.0.entry.exclusive { Concurrency::Exclusive } else { Concurrency::Shared }
+    fn concurrency(&self, args: &Value) -> Concurrency {
+        let exclusive = match self.0.entry.concurrency {
+            None => self.0.entry.exclusive,
+            Some(handler) => self.asked(handler, args) != Ok(Value::Bool(false)),
+        };
+        if exclusive { Concurrency::Exclusive } else { Concurrency::Shared }
+    }
+
+    fn prepare_arguments(&self, args: Value) -> Result<Value, ToolError> {
+        match self.0.entry.prepare {
+            None => Ok(args),
+            Some(handler) => self.asked(handler, &args).map_err(ToolError),
+        }
     }
 
     async fn execute(&self, call: ToolInvocation) -> Result<ToolOutput, ToolError> {

@@ -65,6 +65,7 @@ pub struct ModelSet {
     variables: Vec<String>,
     models_json: Option<PathBuf>,
     offline: bool,
+    environment: Environment,
     scripted: Arc<ScriptedModel>,
     transport: Arc<Transport>,
 }
@@ -91,6 +92,7 @@ impl ModelSet {
             variables: merged.variables,
             models_json: sources.models_json,
             offline: sources.offline,
+            environment: sources.environment,
             scripted: Arc::new(ScriptedModel::new(sources.script)),
             transport: Arc::new(Transport::default()),
         }
@@ -129,6 +131,30 @@ impl ModelSet {
             Some(entry) => self.open(found, entry),
             None => Err(self.unknown_model(provider, id)),
         }
+    }
+
+    /// The models of a provider as an extension describes it, in the shape of `models.json`: over
+    /// the built-in provider of that name, if there is one. Nothing of it is kept.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn configure(
+        &self,
+        provider: &str,
+        config: &serde_json::Value,
+    ) -> Result<Vec<Arc<dyn Model>>, String> {
+        let config = serde_json::from_value(config.clone()).map_err(|e| e.to_string())?;
+        let file = config::ModelsFile { providers: vec![(provider.to_owned(), config)], unread: Vec::new() };
+        let merged = providers::merge(file, &self.environment, std::path::Path::new(""));
+        if let Some(problem) = merged.problems.iter().find(|p| p.concerns(provider)) {
+            return Err(problem.reason());
+        }
+        let found = merged.providers.iter().find(|p| p.name == provider);
+        let found = found.ok_or_else(|| format!("provider {provider} was not understood"))?;
+        if found.models.is_empty() {
+            return Err(format!("provider {provider} has no models: give it `models`, `baseUrl` and `api`"));
+        }
+        found.models.iter().map(|e| self.open(found, e).map_err(|e| e.to_string())).collect()
     }
 
     pub fn find(&self, selection: &Selection) -> Result<Chosen, ResolveError> {

@@ -95,8 +95,8 @@ impl Tool for Edit {
     }
 
     /// Models also send the list as a JSON string, or one edit without a list.
-    fn prepare_arguments(&self, mut args: Value) -> Value {
-        let Some(map) = args.as_object_mut() else { return args };
+    fn prepare_arguments(&self, mut args: Value) -> Result<Value, ToolError> {
+        let Some(map) = args.as_object_mut() else { return Ok(args) };
         if let Some(list @ Value::Array(_)) =
             map.get("edits").and_then(Value::as_str).and_then(|s| serde_json::from_str(s).ok())
         {
@@ -106,7 +106,7 @@ impl Tool for Edit {
             let edit = json!({"oldText": map.remove("oldText"), "newText": map.remove("newText")});
             map.insert("edits".into(), json!([edit]));
         }
-        args
+        Ok(args)
     }
 
     async fn execute(&self, call: ToolInvocation) -> Result<ToolOutput, ToolError> {
@@ -213,8 +213,8 @@ mod tests {
         let wanted = json!({"path": "f", "edits": [{"oldText": "a", "newText": "b"}]});
         let one = json!({"path": "f", "oldText": "a", "newText": "b"});
         let text = json!({"path": "f", "edits": "[{\"oldText\": \"a\", \"newText\": \"b\"}]"});
-        assert_eq!(tool.prepare_arguments(one), wanted);
-        assert_eq!(tool.prepare_arguments(text), wanted);
-        assert_eq!(tool.prepare_arguments(wanted.clone()), wanted);
+        assert_eq!(tool.prepare_arguments(one).unwrap(), wanted);
+        assert_eq!(tool.prepare_arguments(text).unwrap(), wanted);
+        assert_eq!(tool.prepare_arguments(wanted.clone()).unwrap(), wanted);
     }
 }

@@ -89,6 +89,10 @@ fn spec(name: &str, description: &str, parameters: Value, snippet: &str, guideli
         prompt_guidelines: guidelines.iter().map(|&g| g.into()).collect(),
         execution_mode: ExecutionMode::Parallel,
         max_result_size_chars: None,
+        output_schema: None,
+        constrained_sampling: None,
+        structured_output: false,
+        render_shell: None,
         source: ToolSource::Builtin,
     }
 }

@@ -196,6 +196,12 @@ impl State {
             let _ = contained(|| drop(service));
         }
     }
+    /// A name that no other call of the process answers with.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn unique(&self) -> String {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        format!("{}-{}-{}", self.owner, self.generation, NEXT.fetch_add(1, Ordering::Relaxed))
+    }
     pub(crate) fn set_main(&self, handler: u64) {
         self.main.store(handler + 1, Ordering::Release);
     }

@@ -40,3 +40,63 @@ pub(crate) struct SessionGet<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from_id: Option<&'a str>,
 }
+
+wire_enum! {
+    /// Where a fork begins.
+    ForkPosition { Before = "before", At = "at" }
+}
+
+/// What a compaction is asked to do; absent: the settings.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct CompactOptions {
+    /// Of what is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compression_ratio: Option<f64>,
+    /// Messages at the end that stay as they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preserve_recent: Option<u64>,
+    /// What matters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub query: Option<String>,
+}
+
+/// The session is a stage of a workflow.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct OrchestrationContext {
+    /// `workflow-stage`.
+    pub kind: String,
+    /// The run.
+    pub workflow_run_id: String,
+    /// The stage.
+    pub workflow_stage_id: String,
+    /// For people.
+    pub workflow_stage_name: String,
+    /// `constraints`, `intercomGroup`, …
+    #[serde(flatten)]
+    pub extra: serde_json::Map<String, serde_json::Value>,
+}
+
+/// What a subagent may do.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct SubagentPolicy {
+    /// `full` or `restricted`.
+    pub management_actions: String,
+    /// It may start others.
+    pub fanout_authorized: bool,
+    /// It reads the project's context files.
+    pub inherit_project_context: bool,
+    /// It has its parent's skills.
+    pub inherit_skills: bool,
+    /// How deep it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub depth: Option<u32>,
+    /// `mcpDirectTools`, `intercom`, …
+    #[serde(flatten)]
+    pub extra: serde_json::Map<String, serde_json::Value>,
+}

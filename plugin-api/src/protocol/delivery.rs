@@ -16,6 +16,16 @@ pub struct SendOptions {
     /// Shown and stored, never sent to the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exclude_from_context: Option<bool>,
+    /// With a run going on: written at once. With `trigger_turn` the message is protected: a
+    /// crash before a run took it does not lose it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub persist_when_streaming: Option<bool>,
+    /// For workflow stages; kept on the message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stage_admission_key: Option<String>,
+    /// With `interrupt`: what the run that it ends says instead of its usual text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interrupt_abort_message: Option<String>,
 }
 
 wire_enum! {
@@ -35,6 +45,24 @@ impl SendOptions {
     #[must_use]
     pub fn deliver_as(mut self, how: DeliverAs) -> Self {
         self.deliver_as = Some(how);
+        self
+    }
+    /// Written at once when a run is going on.
+    #[must_use]
+    pub fn persist_when_streaming(mut self, yes: bool) -> Self {
+        self.persist_when_streaming = Some(yes);
+        self
+    }
+    /// For workflow stages.
+    #[must_use]
+    pub fn stage_admission_key(mut self, key: impl Into<String>) -> Self {
+        self.stage_admission_key = Some(key.into());
+        self
+    }
+    /// What an interrupted run says.
+    #[must_use]
+    pub fn interrupt_abort_message(mut self, text: impl Into<String>) -> Self {
+        self.interrupt_abort_message = Some(text.into());
         self
     }
     /// Keeps it from the model.

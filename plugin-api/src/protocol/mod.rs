@@ -61,6 +61,7 @@ pub mod message;
 pub mod provider;
 pub mod recovery;
 pub mod registry;
+pub mod render;
 pub mod session;
 pub mod system;
 mod table;
@@ -68,6 +69,7 @@ pub mod tool;
 pub mod trust;
 pub mod turn;
 pub mod ui;
+pub mod workflow;
 pub mod workflow_events;
 
 use crate::error::Result;

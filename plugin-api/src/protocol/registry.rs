@@ -44,6 +44,20 @@ pub(crate) struct RegisterTool {
     pub concurrency: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_result_size_chars: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub constrained_sampling: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub structured_output: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub render_shell: Option<&'static str>,
+    /// Handler of `prepareArguments`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prepare: Option<u64>,
+    /// Handler of `concurrency(args)`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub concurrency_handler: Option<u64>,
     pub handler: u64,
 }
 
@@ -172,6 +186,9 @@ pub struct ToolInfo {
     pub description: String,
     /// JSON Schema of the arguments.
     pub parameters: Value,
+    /// As it was registered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub constrained_sampling: Option<Value>,
     /// Bullets in the prompt.
     pub prompt_guidelines: Vec<String>,
     /// Where it comes from.
@@ -201,7 +218,18 @@ pub(crate) struct Provide<'a> {
     pub version: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scope: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<Value>,
     pub service: u64,
+}
+
+/// Body of `tables.list` and `tables.watch`.
+#[derive(Serialize)]
+pub(crate) struct Table<'a> {
+    pub key: &'a str,
+    pub major: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub handler: Option<u64>,
 }
 
 /// Answer of `tables.provide`, body of `tables.withdraw`.
@@ -221,4 +249,19 @@ pub struct ServiceInfo {
     pub version: String,
     /// The provider's generation.
     pub generation: u64,
+    /// Where it stands beside others of its key; empty for none.
+    pub scope: String,
+}
+
+/// A policy: data that its provider put into a table for others to keep to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct PolicyInfo {
+    /// The extension's name.
+    pub provider: String,
+    /// Where it stands beside others of its key.
+    pub scope: String,
+    /// What it says.
+    pub value: Value,
 }

@@ -213,3 +213,29 @@ pub struct EntryAppendedPayload {
     /// As it was written.
     pub entry: SessionEntry,
 }
+
+/// One entry and what hangs under it.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct SessionTreeNode {
+    /// The entry.
+    pub entry: SessionEntry,
+    /// Its label, if it has one.
+    pub label: Option<String>,
+    /// In file order.
+    pub children: Vec<SessionTreeNode>,
+}
+
+/// Whether a session has a name, and whether one was taken away.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "state", content = "name")]
+#[non_exhaustive]
+pub enum SessionNameState {
+    /// Never named.
+    #[default]
+    Unset,
+    /// The name was taken away.
+    Cleared,
+    /// This one.
+    Named(String),
+}

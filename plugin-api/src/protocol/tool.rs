@@ -155,6 +155,12 @@ pub struct ToolResult {
     /// It failed; the model reads the content as the reason.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
+    /// The answer as data, in the shape of the tool's output schema.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub structured_content: Option<Value>,
+    /// Tokens that the tool itself spent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<super::message::Usage>,
 }
 
 impl ToolResult {
@@ -180,6 +186,12 @@ impl ToolResult {
     #[must_use]
     pub fn terminate(mut self) -> Self {
         self.terminate = true;
+        self
+    }
+    /// The answer as data too; a value that is no JSON becomes `null`.
+    #[must_use]
+    pub fn structured(mut self, value: impl Serialize) -> Self {
+        self.structured_content = Some(serde_json::to_value(value).unwrap_or_default());
         self
     }
     /// All text of it.

@@ -63,17 +63,18 @@ pub(super) struct Inner {
     pub deliveries: VecDeque<(u64, Value)>,
     open: Vec<Open>,
     waiting: HashMap<u64, oneshot::Sender<Outcome>>,
-    services: Vec<Provided>,
+    pub services: Vec<Provided>,
+    pub state: BTreeMap<String, (u64, Value)>,
     next: u64,
     loaded: Weak<Loaded>,
 }
 
-struct Provided {
+pub(super) struct Provided {
     token: u64,
-    key: String,
-    major: u32,
-    scope: String,
-    version: String,
+    pub key: String,
+    pub major: u32,
+    pub scope: String,
+    pub version: String,
     service: u64,
 }
 
@@ -85,11 +86,11 @@ fn parse<T: DeserializeOwned>(op: &str, body: &[u8]) -> Result<T> {
     serde_json::from_slice(body).map_err(|e| Error::new("bad_request", format!("{op}: {e}")))
 }
 
-fn text(value: &Value, key: &str) -> String {
+pub(super) fn text(value: &Value, key: &str) -> String {
     value[key].as_str().unwrap_or_default().to_owned()
 }
 
-fn bytes(value: &Value) -> Outcome {
+pub(super) fn bytes(value: &Value) -> Outcome {
     Ok(serde_json::to_vec(value)?)
 }
 
@@ -162,7 +163,7 @@ impl TestDesk {
 }
 
 impl Inner {
-    fn number(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         self.next += 1;
         self.next
     }
@@ -291,7 +292,7 @@ impl Inner {
             "ctx.abort" => self.record.aborts += 1,
             "ctx.shutdown" => self.record.shutdowns += 1,
             "log" => self.record.logs.push(parse(op, body)?),
-            _ => return Err(Error::new("unsupported", format!("no operation `{op}` in the test host"))),
+            _ => return self.more(op, v),
         }
         DONE
     }
@@ -349,7 +350,7 @@ impl Inner {
                 let generation = crate::abi::test_host::number();
                 return bytes(&json!({"cancelled": false, "generation": generation}));
             }
-            _ => return Err(Error::new("unsupported", format!("no request `{op}` in the test host"))),
+            _ => return self.more_requests(op, v),
         }
         DONE
     }

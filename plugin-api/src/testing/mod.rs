@@ -29,6 +29,7 @@
 //! ```
 
 mod desk;
+mod desk_more;
 mod host;
 mod merge;
 mod script;

@@ -123,6 +123,9 @@ pub struct Record {
     pub aborts: usize,
     /// `ctx.shutdown`.
     pub shutdowns: usize,
+    /// Everything else that was told or asked, by operation, with its body: shortcuts,
+    /// renderers, providers, widgets, `keepAlive.hold`, …
+    pub calls: Vec<(String, Value)>,
 }
 
 type RunProgram = Arc<dyn Fn(&Exec) -> ExecResult + Send + Sync>;

@@ -51,6 +51,10 @@ impl Fake {
             prompt_guidelines: vec![],
             execution_mode: ExecutionMode::Parallel,
             max_result_size_chars: None,
+            output_schema: None,
+            constrained_sampling: None,
+            structured_output: false,
+            render_shell: None,
             source: ToolSource::Builtin,
         };
         Fake { spec, place: Concurrency::Shared, body: Box::new(move |call| Box::pin(body(call))) }

@@ -19,7 +19,7 @@ fn note(text: &str, options: SendOptions) -> Op {
 }
 
 fn trigger(yes: bool, deliver_as: Option<DeliverAs>) -> SendOptions {
-    SendOptions { trigger_turn: Some(yes), deliver_as, exclude_from_context: false }
+    SendOptions { trigger_turn: Some(yes), deliver_as, ..SendOptions::default() }
 }
 
 fn texts(rig: &Rig, request: usize) -> Vec<String> {

@@ -101,6 +101,7 @@ fn is_public(event: &Event) -> bool {
         | Event::DialogClosed { .. }
         | Event::Notify { .. }
         | Event::Status { .. }
+        | Event::Surface { .. }
         | Event::Reloaded { .. }
         | Event::BashExecuted { .. }
         | Event::EngineLost { .. }

@@ -29,6 +29,8 @@ pub trait Output {
 pub struct Outcome {
     /// The last message of the transcript.
     pub last: Option<Message>,
+    /// The last data that a tool ended a run with, and the tool.
+    structured: Option<(String, Value)>,
     /// A prompt was refused, or its command failed.
     pub failed: bool,
     /// The last prompt was one of those: its output is suppressed.
@@ -45,6 +47,13 @@ impl Outcome {
         }
     }
 
+    /// What a tool with structured output ended the run with (events.md E.2): nothing was said
+    /// after it.
+    fn data(&self, launched: &Launched) -> Option<&Value> {
+        let (tool, data) = self.structured.as_ref()?;
+        let meant = launched.handle.view(|v| v.tools.iter().any(|t| t.name == *tool && t.structured_output));
+        (meant && matches!(self.last, Some(Message::ToolResult(_)))).then_some(data)
+    }
     /// Why the last answer is none.
     pub fn error(&self) -> Option<Card> {
         let message = self.last.as_ref()?.as_assistant().filter(|m| m.failed())?;
@@ -66,7 +75,10 @@ pub async fn run(mut launched: Launched, stdio: &mut Stdio) -> Result<u8, Card> 
         match outcome.error() {
             Some(card) => drop(write!(stdio.err, "{card}")),
             None => {
-                let text = outcome.last.as_ref().map(|m| answer(m, stdio.screen)).unwrap_or_default();
+                let text = match outcome.data(&launched) {
+                    Some(data) => format!("{data}\n"),
+                    None => outcome.last.as_ref().map(|m| answer(m, stdio.screen)).unwrap_or_default(),
+                };
                 let written = stdio.out.write_all(text.as_bytes()).and_then(|()| stdio.out.flush());
                 if let Some(lost) = written.err().and_then(stdio::lost) {
                     end::shut_down(&launched, false).await;
@@ -138,6 +150,9 @@ fn drain(
 fn take(event: &Event, output: &mut dyn Output, err: &mut dyn Write, outcome: &mut Outcome) {
     match event {
         Event::MessageEnd { message } => outcome.last = Some((**message).clone()),
+        Event::ToolExecutionEnd { tool_name, result, is_error: false, .. } if result.terminate => {
+            outcome.structured = result.structured_content.clone().map(|data| (tool_name.clone(), data));
+        }
         Event::ExtensionError { extension_path, event, error } => {
             let text = format!("extension {extension_path}: {event}: {error}");
             let _ = writeln!(err, "{}", sanitize::text(&text));

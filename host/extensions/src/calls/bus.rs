@@ -100,8 +100,10 @@ pub(super) fn call(a: &Asker, op: &str, bytes: &[u8]) -> Outcome {
         }
         "events.emit" => {
             let Emit { channel, data } = body(op, bytes)?;
-            bus.queue.send((channel, data)).map_err(|_| Failure::stale())?;
-            Ok(NOTHING)
+            // With its commit, as all that a candidate does; in the order of the calls.
+            let queue = bus.queue.clone();
+            let emitted = a.generation.stage(Box::new(move || drop(queue.send((channel, data)))));
+            emitted.map(|()| NOTHING).map_err(|_| Failure::stale())
         }
         _ => Err(unsupported(op)),
     }

@@ -4,11 +4,14 @@ use super::{Asker, Outcome, body, json};
 use serde::{Deserialize, Serialize};
 use std::{
     path::PathBuf,
-    process::Stdio,
+    process::{ExitStatus, Stdio},
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
     time::Duration,
 };
-use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt},
+    process::Child,
+};
 
 /// What the command wrote last is still on its way when it has ended.
 const PIPE_GRACE: Duration = Duration::from_millis(250);
@@ -24,6 +27,9 @@ struct Exec {
     #[serde(default)]
     cwd: Option<PathBuf>,
 }
+
+/// Between the signal that asks and the one that does not.
+const KILL_AFTER: Duration = Duration::from_secs(5);
 
 /// Children that run now, of all extensions: an engine with one is not replaced.
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
@@ -75,7 +81,7 @@ pub(super) async fn exec(a: &Asker, bytes: &[u8]) -> Outcome {
     }
     #[cfg(unix)]
     command.process_group(0);
-    let mut child = match command.spawn() {
+    let child = match command.spawn() {
         Ok(child) => child,
         Err(e) => {
             let stderr = format!("{}: {e}", x.command);
@@ -83,8 +89,9 @@ pub(super) async fn exec(a: &Asker, bytes: &[u8]) -> Outcome {
         }
     };
     let _counted = Counted::one();
-    let group = Group(child.id());
-    let (out, err) = (child.stdout.take(), child.stderr.take());
+    let mut running = Running(Some(child));
+    let pipes = running.0.as_mut().map(|c| (c.stdout.take(), c.stderr.take()));
+    let (out, err) = pipes.unwrap_or_default();
     let read = async {
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         let status = {
@@ -93,7 +100,7 @@ pub(super) async fn exec(a: &Asker, bytes: &[u8]) -> Outcome {
             let mut ended = false;
             let status = loop {
                 tokio::select! {
-                    status = child.wait() => break status,
+                    status = running.wait() => break status,
                     _ = &mut reading, if !ended => ended = true,
                 }
             };
@@ -106,9 +113,10 @@ pub(super) async fn exec(a: &Asker, bytes: &[u8]) -> Outcome {
         (status, stdout, stderr)
     };
     let limit = x.timeout_ms.map_or(Duration::from_secs(60 * 60 * 24), Duration::from_millis);
-    match tokio::time::timeout(limit, read).await {
+    let done = tokio::time::timeout(limit, read).await;
+    match done {
         Ok((status, stdout, stderr)) => {
-            group.ended();
+            running.0 = None;
             json(&ExecResult {
                 stdout: String::from_utf8_lossy(&stdout).into_owned(),
                 stderr: String::from_utf8_lossy(&stderr).into_owned(),
@@ -117,10 +125,13 @@ pub(super) async fn exec(a: &Asker, bytes: &[u8]) -> Outcome {
             })
         }
         Err(_) => {
-            drop(group);
+            let status = match running.0.take() {
+                Some(child) => ended(child).await,
+                None => None,
+            };
             json(&ExecResult {
                 stderr: format!("timed out after {} ms", limit.as_millis()),
-                code: 124,
+                code: status.map_or(1, |s| code(&s)),
                 killed: true,
                 ..ExecResult::default()
             })
@@ -135,7 +146,7 @@ async fn to_end(from: Option<impl AsyncRead + Unpin>, into: &mut Vec<u8>) {
     }
 }
 
-fn code(status: &std::process::ExitStatus) -> i32 {
+fn code(status: &ExitStatus) -> i32 {
     #[cfg(unix)]
     {
         use std::os::unix::process::ExitStatusExt;
@@ -147,22 +158,61 @@ fn code(status: &std::process::ExitStatus) -> i32 {
     }
 }
 
-/// Ends the group when it is dropped before the command has ended.
-struct Group(Option<u32>);
+/// Ends the command, its group with it, when it is dropped before it has ended.
+struct Running(Option<Child>);
 
-impl Group {
-    fn ended(mut self) {
-        self.0 = None;
+impl Running {
+    async fn wait(&mut self) -> std::io::Result<ExitStatus> {
+        match &mut self.0 {
+            Some(child) => child.wait().await,
+            None => Err(std::io::ErrorKind::NotFound.into()),
+        }
     }
 }
 
-impl Drop for Group {
+impl Drop for Running {
     fn drop(&mut self) {
-        #[cfg(unix)]
-        if let Some(pid) = self.0.and_then(|p| rustix::process::Pid::from_raw(p.cast_signed())) {
-            let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
+        let Some(child) = self.0.take() else { return };
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn(ended(child))),
+            Err(_) => signal(&child, true),
         }
     }
+}
+
+/// Told to end, and after a while made to.
+async fn ended(mut child: Child) -> Option<ExitStatus> {
+    let group = child.id();
+    signal(&child, false);
+    let told = tokio::time::timeout(KILL_AFTER, child.wait()).await;
+    // What is left of its group goes too.
+    kill_group(group);
+    match told {
+        Ok(status) => status.ok(),
+        Err(_) => {
+            let _ = child.start_kill();
+            child.wait().await.ok()
+        }
+    }
+}
+
+fn signal(child: &Child, kill: bool) {
+    if kill {
+        return kill_group(child.id());
+    }
+    #[cfg(unix)]
+    if let Some(pid) = child.id().and_then(|p| rustix::process::Pid::from_raw(p.cast_signed())) {
+        let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::TERM);
+    }
+}
+
+fn kill_group(group: Option<u32>) {
+    #[cfg(unix)]
+    if let Some(pid) = group.and_then(|p| rustix::process::Pid::from_raw(p.cast_signed())) {
+        let _ = rustix::process::kill_process_group(pid, rustix::process::Signal::KILL);
+    }
+    #[cfg(not(unix))]
+    let _ = group;
 }
 
 #[derive(Deserialize)]

@@ -1,10 +1,10 @@
 //! Members that only read: answered from the engine's view, without asking anyone.
 
-use super::{Asker, Outcome, body, json, unsupported};
+use super::{Asker, Outcome, body, json as encoded, unsupported};
 use crate::convert::path;
 use atomic_agent::op::Op;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 #[derive(Deserialize)]
@@ -36,24 +36,34 @@ pub(super) fn call(a: &Asker, op: &str, bytes: &[u8]) -> Outcome {
 fn context(a: &Asker, get: &Get) -> Outcome {
     // These are known before there is a session.
     match (get.member.as_str(), a.host.engine("ctx").is_err()) {
-        ("cwd", true) => return json(&path(&a.host.config().cwd)),
-        ("hasUI", true) => return json(&a.host.config().has_ui),
-        ("mode", true) => return json(&a.host.config().mode),
-        ("isProjectTrusted", true) => return json(&a.host.project_trusted()),
+        ("cwd", true) => return encoded(&path(&a.host.config().cwd)),
+        ("hasUI", true) => return encoded(&a.host.config().has_ui),
+        ("mode", true) => return encoded(&a.host.config().mode),
+        ("isProjectTrusted", true) => return encoded(&a.host.project_trusted()),
+        _ => {}
+    }
+    match get.member.as_str() {
+        "orchestrationContext" => return encoded(&a.host.config().orchestration_context),
+        "subagentPolicy" => return encoded(&a.host.config().subagent_policy),
+        // The program has no choice of models to switch between yet: an empty one.
+        "scopedModels" => return encoded(&[(); 0]),
         _ => {}
     }
     let engine = a.host.engine(&format!("ctx.{}", get.member))?;
     engine.view(|v| match get.member.as_str() {
-        "mode" => json(&v.mode),
-        "hasUI" => json(&v.has_ui),
-        "cwd" => json(&path(&v.cwd)),
-        "isIdle" => json(&v.idle),
-        "isProjectTrusted" => json(&v.project_trusted),
-        "hasPendingMessages" => json(&(v.pending_messages > 0)),
-        "model" => json(&v.model),
-        "thinkingLevel" => json(&v.thinking),
-        "systemPrompt" => json(&v.system_prompt),
-        "signalAborted" => json(&v.signal.as_ref().map(|s| s.is_cancelled())),
+        "mode" => encoded(&v.mode),
+        "hasUI" => encoded(&v.has_ui),
+        "cwd" => encoded(&path(&v.cwd)),
+        "isIdle" => encoded(&v.idle),
+        "isProjectTrusted" => encoded(&v.project_trusted),
+        "hasPendingMessages" => encoded(&(v.pending_messages > 0)),
+        "model" => encoded(&v.model),
+        "thinkingLevel" => encoded(&v.thinking),
+        "systemPrompt" => encoded(&v.system_prompt),
+        "contextUsage" => {
+            encoded(&v.model.as_ref().map(|m| usage(&v.entries, v.leaf_id.as_deref(), m.context_window)))
+        }
+        "signalAborted" => encoded(&v.signal.as_ref().map(|s| s.is_cancelled())),
         other => Err(unsupported(&format!("ctx.{other}"))),
     })
 }
@@ -63,21 +73,67 @@ fn session(a: &Asker, get: &Get) -> Outcome {
     engine.view(|v| {
         let entry = |id: &str| v.entries.iter().find(|e| id_of(e) == Some(id)).cloned();
         match get.member.as_str() {
-            "cwd" => json(&path(&v.cwd)),
-            "sessionDir" => json(&path(&v.session_dir)),
-            "sessionId" => json(&v.session_id),
-            "sessionFile" => json(&v.session_file.as_deref().map(path)),
-            "sessionName" => json(&v.session_name),
-            "header" => json(&v.header),
-            "leafId" => json(&v.leaf_id),
-            "leafEntry" => json(&v.leaf_id.as_deref().and_then(entry)),
-            "entry" => json(&get.id.as_deref().and_then(entry)),
-            "entries" => json(&v.entries),
-            "label" => json(&get.id.as_deref().and_then(|id| label(&v.entries, id))),
-            "branch" => json(&branch(&v.entries, get.from_id.as_deref().or(v.leaf_id.as_deref()))),
+            "cwd" => encoded(&path(&v.cwd)),
+            "sessionDir" => encoded(&path(&v.session_dir)),
+            "sessionId" => encoded(&v.session_id),
+            "sessionFile" => encoded(&v.session_file.as_deref().map(path)),
+            "sessionName" => encoded(&v.session_name),
+            "sessionNameState" => encoded(&match &v.session_name {
+                Some(name) => json!({"state": "named", "name": name}),
+                None if v.entries.iter().any(|e| kind(e) == Some("session_info")) => {
+                    json!({"state": "cleared"})
+                }
+                None => json!({"state": "unset"}),
+            }),
+            "usesDefaultSessionDir" => {
+                encoded(&v.session_dir.starts_with(a.host.config().home.join("agent").join("sessions")))
+            }
+            "header" => encoded(&v.header),
+            "leafId" => encoded(&v.leaf_id),
+            "leafEntry" => encoded(&v.leaf_id.as_deref().and_then(entry)),
+            "entry" => encoded(&get.id.as_deref().and_then(entry)),
+            "entries" => encoded(&v.entries),
+            "label" => encoded(&get.id.as_deref().and_then(|id| label(&v.entries, id))),
+            "branch" => encoded(&branch(&v.entries, get.from_id.as_deref().or(v.leaf_id.as_deref()))),
             other => Err(unsupported(&format!("sessionManager.{other}"))),
         }
     })
+}
+
+fn kind(entry: &Value) -> Option<&str> {
+    entry.get("type").and_then(Value::as_str)
+}
+
+/// What the last answer on the branch has used; not known right after a compaction.
+fn usage(entries: &[Arc<Value>], leaf: Option<&str>, context_window: u64) -> Value {
+    let mut tokens = None;
+    for entry in branch(entries, leaf).iter().rev() {
+        if kind(entry) == Some("compaction") {
+            break;
+        }
+        let message =
+            entry.get("message").filter(|m| m.get("role").and_then(Value::as_str) == Some("assistant"));
+        let Some(usage) = message.and_then(|m| m.get("usage")) else { continue };
+        let of = |key: &str| usage.get(key).and_then(Value::as_u64).unwrap_or(0);
+        let sum = of("input") + of("output") + of("cacheRead") + of("cacheWrite");
+        let used = of("totalTokens").max(sum);
+        if used > 0 {
+            tokens = Some(used);
+            break;
+        }
+    }
+    let percent = tokens.filter(|_| context_window > 0).map(|t| t as f64 * 100.0 / context_window as f64);
+    json!({"tokens": tokens, "contextWindow": context_window, "percent": percent})
+}
+
+/// Resolves when the run that goes on now is aborted; never when nothing goes on.
+pub(super) async fn aborted(a: &Asker) -> Outcome {
+    let signal = a.host.engine("signal")?.view(|v| v.signal.clone());
+    match signal {
+        Some(signal) => signal.cancelled().await,
+        None => std::future::pending().await,
+    }
+    Ok(Vec::new())
 }
 
 fn id_of(entry: &Value) -> Option<&str> {

@@ -6,10 +6,14 @@ pub(crate) mod answers;
 mod bus;
 pub(crate) mod exec;
 mod getters;
+pub(crate) mod providers;
 mod registrations;
 mod session;
+pub(crate) mod state;
+mod table_watch;
 pub(crate) mod tables;
 mod ui;
+mod workflow;
 
 use crate::{
     generation::{self, Generation, PendingRequest},
@@ -124,12 +128,19 @@ pub(crate) fn call(caller: Caller, op: &str, bytes: &[u8]) -> Outcome {
     };
     limits(caller, op, bytes)?;
     match op.split_once('.') {
-        Some(("handlers" | "tools" | "commands" | "flags" | "main", _)) => registrations::call(&a, op, bytes),
+        Some((
+            "handlers" | "tools" | "commands" | "flags" | "main" | "shortcuts" | "renderers" | "markdown",
+            _,
+        )) => registrations::call(&a, op, bytes),
+        Some(("provider", "emit")) => crate::provider::emit(caller.call, bytes),
+        Some(("providers" | "models", _)) => providers::call(&a, op, bytes),
+        Some(("state" | "keepAlive", _)) => state::call(&a, op, bytes),
         Some(("tool", "update")) => crate::tools::update(&a.generation, caller.call, bytes),
         Some(("ui", _)) => ui::call(&a, op, bytes),
         Some(("ctx" | "session", _)) => getters::call(&a, op, bytes),
         Some(("events", _)) => bus::call(&a, op, bytes),
         Some(("tables", _)) => tables::call(&a, op, bytes),
+        Some(("workflow", _)) => workflow::call(&a, op, bytes),
         _ => match op {
             "log" => {
                 let line: Line = body(op, bytes)?;
@@ -188,7 +199,7 @@ pub(crate) fn request(
     if let Err(refused) = limits(caller, op, &bytes) {
         return Some(Err(refused));
     }
-    let replaces = matches!(op, "reload" | "newSession");
+    let replaces = matches!(op, "reload" | "newSession" | "fork" | "switchSession" | "navigateTree");
     // Counted before the task runs, so that a carrier never looks idle in between.
     let Ok(pending) = a.generation.request(caller.call, replaces) else { return Some(Err(Failure::stale())) };
     let given_up = CancellationToken::new();
@@ -224,6 +235,11 @@ async fn serve(a: &Asker, op: &str, bytes: &[u8]) -> Outcome {
     match op {
         "exec" => exec::exec(a, bytes).await,
         "sleep" => exec::sleep(bytes).await,
+        "signal.wait" => getters::aborted(a).await,
+        "models.complete" => providers::complete(a, op, bytes).await,
+        "provider.headers" | "provider.payload" | "provider.response" | "provider.event" => {
+            crate::provider::ask(a.caller.call, op, bytes).await
+        }
         "ui.confirm" | "ui.select" | "ui.input" | "ui.editor" => ui::ask(a, op, bytes).await,
         _ => session::request(a, op, bytes).await,
     }

@@ -4,7 +4,11 @@
 use super::{Asker, Failure, NOTHING, Outcome, body, json, unsupported};
 use crate::convert;
 use crate::dispatch::event_index;
-use crate::registry::{CommandEntry, FlagEntry, FlagKind, HandlerEntry, Phase, ToolEntry};
+use crate::host::Scope;
+use crate::registry::{
+    CommandEntry, FlagEntry, FlagKind, HandlerEntry, Phase, RendererEntry, RendererKind, ShortcutEntry,
+    ToolEntry,
+};
 use atomic_agent::tool::{ExecutionMode, ToolSource, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -37,6 +41,44 @@ struct RegisterTool {
     concurrency: Option<String>,
     #[serde(default)]
     max_result_size_chars: Option<usize>,
+    #[serde(default)]
+    output_schema: Option<Value>,
+    #[serde(default)]
+    constrained_sampling: Option<Value>,
+    #[serde(default)]
+    structured_output: bool,
+    #[serde(default)]
+    render_shell: Option<String>,
+    #[serde(default)]
+    prepare: Option<u64>,
+    #[serde(default)]
+    concurrency_handler: Option<u64>,
+    handler: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RegisterShortcut {
+    key: String,
+    #[serde(default)]
+    description: Option<String>,
+    #[serde(default)]
+    prefer_editor: bool,
+    #[serde(default)]
+    keybinding: Option<String>,
+    handler: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RegisterRenderer {
+    kind: RendererKind,
+    custom_type: String,
+    handler: u64,
+}
+
+#[derive(Deserialize)]
+struct RegisterHandler {
     handler: u64,
 }
 
@@ -92,10 +134,20 @@ pub(super) fn call(a: &Asker, op: &str, bytes: &[u8]) -> Outcome {
                 prompt_guidelines: t.prompt_guidelines,
                 execution_mode: t.execution_mode,
                 max_result_size_chars: t.max_result_size_chars,
+                output_schema: t.output_schema,
+                constrained_sampling: t.constrained_sampling,
+                structured_output: t.structured_output,
+                render_shell: t.render_shell,
             };
             check_tool(&spec)?;
             let exclusive = t.concurrency.as_deref() == Some("exclusive");
-            registered.add_tool(ToolEntry { spec, handler: t.handler, exclusive });
+            registered.add_tool(ToolEntry {
+                spec,
+                handler: t.handler,
+                exclusive,
+                prepare: t.prepare,
+                concurrency: t.concurrency_handler,
+            });
         }
         "commands.register" => {
             let c: RegisterCommand = body(op, bytes)?;
@@ -114,6 +166,35 @@ pub(super) fn call(a: &Asker, op: &str, bytes: &[u8]) -> Outcome {
                 completions: c.completions,
             });
         }
+        "shortcuts.register" => {
+            let s: RegisterShortcut = body(op, bytes)?;
+            let key = s.key.trim().to_lowercase();
+            if key.is_empty() || key.chars().any(|c| c.is_whitespace() || c.is_control()) {
+                return Err(Failure::new(
+                    "bad_request",
+                    format!("key {:?}: one word, as in \"ctrl+shift+p\"", s.key),
+                ));
+            }
+            if a.host.config().reserved_keys.iter().any(|k| k.eq_ignore_ascii_case(&key)) {
+                // Told, not failed: the user may have it free tomorrow.
+                let error = format!("key {key} is the program's own and was not taken");
+                a.host.diagnose(a.generation.owner(), "registration", &error);
+                return Ok(NOTHING);
+            }
+            registered.add_shortcut(ShortcutEntry {
+                key,
+                description: s.description,
+                prefer_editor: s.prefer_editor,
+                keybinding: s.keybinding,
+                handler: s.handler,
+            });
+        }
+        "renderers.register" => {
+            let r: RegisterRenderer = body(op, bytes)?;
+            let RegisterRenderer { kind, custom_type, handler } = r;
+            registered.add_renderer(RendererEntry { kind, custom_type, handler });
+        }
+        "markdown.register" => registered.set_transformer(body::<RegisterHandler>(op, bytes)?.handler),
         "flags.register" => {
             let f: RegisterFlag = body(op, bytes)?;
             check_flag(&f.name)?;
@@ -137,7 +218,8 @@ pub(super) fn call(a: &Asker, op: &str, bytes: &[u8]) -> Outcome {
         "main.register" => return Ok(NOTHING),
         "tools.getActive" => return json(&a.host.engine(op)?.view(|v| v.active_tools.clone())),
         "tools.getAll" => {
-            let all = a.host.engine(op)?.view(|v| v.tools.iter().map(described).collect::<Vec<_>>());
+            let tools = a.host.engine(op)?.view(|v| v.tools.clone());
+            let all: Vec<Value> = tools.iter().map(|t| described(a, t)).collect();
             return json(&all);
         }
         "commands.getAll" => {
@@ -145,7 +227,7 @@ pub(super) fn call(a: &Asker, op: &str, bytes: &[u8]) -> Outcome {
                 .host
                 .command_list()
                 .into_iter()
-                .map(|c| json!({"name": c.name, "description": c.description, "source": "extension", "sourceInfo": {"path": convert::path(&c.path), "source": c.extension}}))
+                .map(|c| json!({"name": c.name, "description": c.description, "source": "extension", "sourceInfo": source_info(a, &c.extension, &c.path)}))
                 .collect();
             return json(&all);
         }
@@ -155,14 +237,33 @@ pub(super) fn call(a: &Asker, op: &str, bytes: &[u8]) -> Outcome {
     Ok(NOTHING)
 }
 
-fn described(t: &ToolSpec) -> Value {
+fn described(a: &Asker, t: &ToolSpec) -> Value {
     let source = match &t.source {
-        ToolSource::Builtin => json!({"source": "builtin"}),
-        ToolSource::Extension { id, path } => json!({"source": id, "path": convert::path(path)}),
+        ToolSource::Builtin => json!({"source": "builtin", "scope": "user", "origin": "top-level"}),
+        ToolSource::Extension { id, path } => source_info(a, id, path),
     };
-    json!({
+    let mut tool = json!({
         "name": t.name, "description": t.description, "parameters": t.parameters,
         "promptGuidelines": t.prompt_guidelines, "sourceInfo": source,
+    });
+    if let Some((o, how)) = tool.as_object_mut().zip(t.constrained_sampling.clone()) {
+        o.insert("constrainedSampling".into(), how);
+    }
+    tool
+}
+
+/// Where something of an extension comes from (events.md E.1).
+fn source_info(a: &Asker, extension: &str, path: &std::path::Path) -> Value {
+    let scope = a.host.slots().iter().find(|s| s.name == extension).map(|s| s.scope);
+    let (kind, origin) = match scope {
+        Some(Scope::Cli) => ("temporary", "top-level"),
+        Some(Scope::Project) => ("project", "top-level"),
+        Some(Scope::Bundled) => ("user", "package"),
+        _ => ("user", "top-level"),
+    };
+    json!({
+        "path": convert::path(path), "source": extension, "scope": kind, "origin": origin,
+        "baseDir": path.parent().map(convert::path),
     })
 }
 

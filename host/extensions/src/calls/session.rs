@@ -1,6 +1,7 @@
 //! Requests that change the session: handed to the engine, answered when it accepts.
 
 use super::{Asker, Caller, Failure, Outcome, body, json, unsupported};
+use crate::{breadcrumb, generation};
 use atomic_agent::{
     hooks::{Origin, StreamingBehavior},
     message::MessageContent,
@@ -14,6 +15,13 @@ use std::path::PathBuf;
 #[derive(Deserialize)]
 struct SendMessage {
     message: OutgoingMessage,
+    #[serde(default)]
+    options: SendOptions,
+}
+
+#[derive(Deserialize)]
+struct SendMessages {
+    messages: Vec<OutgoingMessage>,
     #[serde(default)]
     options: SendOptions,
 }
@@ -88,11 +96,25 @@ fn optional<T: Default + serde::de::DeserializeOwned>(op: &str, bytes: &[u8]) ->
 }
 
 pub(super) async fn request(a: &Asker, op: &str, bytes: &[u8]) -> Outcome {
+    let waits =
+        matches!(op, "waitForIdle" | "reload" | "newSession" | "fork" | "switchSession" | "navigateTree");
+    // The types of the SDK do not let anybody; whoever asks by hand would wait for himself.
+    if waits && generation::kind_of(a.caller.call) >= breadcrumb::kind::EVENTS {
+        return Err(Failure::new(
+            "not_available",
+            format!("{op} would wait for the handler that asks for it: use it from a command"),
+        ));
+    }
     let asked = match op {
         "sendMessage" => {
             let SendMessage { message, options } = body(op, bytes)?;
             Op::SendMessage { message, options }
         }
+        "sendMessages" => {
+            let SendMessages { messages, options } = body(op, bytes)?;
+            Op::SendMessages { messages, options }
+        }
+        "getSystemPromptOptions" => Op::GetSystemPromptOptions,
         "sendUserMessage" => {
             let m: SendUserMessage = body(op, bytes)?;
             Op::SendUserMessage {

@@ -6,6 +6,7 @@ use crate::{dispatch::Reason, trust};
 use atomic_agent::{
     event::Event,
     op::{Dialog, DialogAnswer},
+    surface::Update,
 };
 use serde::Deserialize;
 
@@ -98,9 +99,31 @@ pub(super) fn call(a: &Asker, op: &str, bytes: &[u8]) -> Outcome {
             a.host.statuses().note(a.generation.number(), &extension, &s.key, s.text.is_some());
             a.host.engine(op)?.emit(Event::Status { key: s.key, text: s.text, extension });
         }
-        // Accepted by faces that have a title; the line prompt has none.
-        "ui.setTitle" => {}
-        _ => return Err(unsupported(op)),
+        // Nobody reports back what his editor holds.
+        "ui.getEditorText" => return json(&""),
+        "ui.getToolsExpanded" => return json(&false),
+        _ => return surface(a, op, bytes),
     }
+    Ok(NOTHING)
+}
+
+/// What stays on the screen: told, and remembered for the end of the generation.
+fn surface(a: &Asker, op: &str, bytes: &[u8]) -> Outcome {
+    let mut fields: serde_json::Map<String, serde_json::Value> = body(op, bytes)?;
+    fields.insert("method".into(), op.strip_prefix("ui.").unwrap_or(op).into());
+    let mut update: Update = match serde_json::from_value(fields.into()) {
+        Ok(update) => update,
+        Err(e) if e.to_string().starts_with("unknown variant") => return Err(unsupported(op)),
+        Err(e) => return Err(super::Failure::new("bad_request", format!("{op}: {e}"))),
+    };
+    if let Update::SetWidget { lines: Some(lines), .. }
+    | Update::SetFooter { lines: Some(lines) }
+    | Update::SetHeader { lines: Some(lines) } = &mut update
+    {
+        crate::views::clean(lines);
+    }
+    let engine = a.host.engine(op)?;
+    a.host.statuses().note_update(a.generation.number(), a.generation.name(), &update);
+    engine.emit(Event::Surface { update, extension: a.generation.name().to_owned() });
     Ok(NOTHING)
 }

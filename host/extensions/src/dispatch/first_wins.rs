@@ -87,13 +87,14 @@ fn backend(sub: &Sub, handler: u64) -> PublishedTool {
         prompt_guidelines: Vec::new(),
         execution_mode: ExecutionMode::default(),
         max_result_size_chars: None,
-        source: ToolSource::Extension {
-            id: sub.registered.name.clone(),
-            path: sub.registered.path.clone(),
-        },
+        output_schema: None,
+        constrained_sampling: None,
+        structured_output: false,
+        render_shell: None,
+        source: ToolSource::Extension { id: sub.registered.name.clone(), path: sub.registered.path.clone() },
     };
     PublishedTool {
-        entry: ToolEntry { spec, handler, exclusive: false },
+        entry: ToolEntry { spec, handler, exclusive: false, prepare: None, concurrency: None },
         generation: sub.generation.clone(),
         live: sub.live.clone(),
         registered: sub.registered.clone(),
