@@ -100,6 +100,8 @@ extern crate self as atomic_plugin_api;
 #[allow(missing_docs)]
 pub mod abi;
 pub mod background_work;
+#[cfg(feature = "tokio")]
+mod bash;
 mod bus;
 mod call;
 #[cfg(feature = "tokio")]
@@ -129,6 +131,8 @@ mod tool;
 mod ui;
 mod workflow;
 
+#[cfg(feature = "tokio")]
+pub use bash::BashExec;
 pub use bus::{EventBus, Subscription};
 #[cfg(feature = "tokio")]
 pub use call::Request;

@@ -61,6 +61,10 @@ impl Tool {
     pub fn name(&self) -> &str {
         &self.spec.name
     }
+    #[cfg(feature = "tokio")]
+    pub(crate) fn into_handler(self) -> Handler {
+        self.handler
+    }
     /// JSON Schema of the parameters.
     pub fn parameters(&self) -> &Value {
         &self.spec.parameters

@@ -131,6 +131,31 @@ fn sync_one_field_read(bencher: Bencher<'_, '_>) {
     });
 }
 
+/// 2 MB of messages, 1 KB each.
+fn transcript() -> Arc<Vec<Message>> {
+    Arc::new((0..2_000).map(|i| Message::user("word ".repeat(200), i)).collect())
+}
+
+/// Goal: 2 ms.
+#[divan::bench]
+fn context_of_2_mb_whose_roles_are_read(bencher: Bencher<'_, '_>) {
+    let (setup, messages) = (&*SETUP, transcript());
+    let _entered = setup.runtime.enter();
+    bencher.bench_local(|| {
+        setup.hooks.context(messages.clone()).now_or_never().expect("a handler that is ready")
+    });
+}
+
+/// Goal: 10 µs.
+#[divan::bench]
+fn context_of_2_mb_that_is_not_touched(bencher: Bencher<'_, '_>) {
+    let (setup, messages) = (&*SETUP, transcript());
+    let _entered = setup.runtime.enter();
+    bencher.bench_local(|| {
+        setup.hooks.context_with_system(messages.clone()).now_or_never().expect("a handler that is ready")
+    });
+}
+
 #[divan::bench]
 fn sync_token_delta(bencher: Bencher<'_, '_>) {
     let setup = &*SETUP;

@@ -64,7 +64,7 @@ fn section(out: &mut String, row: &EventRow, types: &BTreeMap<String, Struct>, m
         let _ = writeln!(out, "{doc}\n");
     }
     let rate = if row.high_rate { " Comes many times a second." } else { "" };
-    let _ = writeln!(out, "`{}` · {}. {}{rate}", row.kind, row.class.name(), row.rule.trim());
+    let _ = writeln!(out, "`{}` · {}.{}{rate}", row.kind, row.class.name(), row.rule.trim_end());
     let fields = types.get(row.payload).map(|s| &s.fields[..]).unwrap_or_default();
     if !fields.is_empty() {
         out.push('\n');
@@ -194,8 +194,14 @@ fn methods(source: &str) -> BTreeMap<String, Methods> {
     all
 }
 
+/// In one line, without the places of the contract that comments name.
 fn words(lines: &[&str]) -> String {
-    lines.join(" ").trim().to_owned()
+    let mut text = lines.iter().filter(|l| !l.is_empty()).copied().collect::<Vec<_>>().join(" ");
+    while let Some(at) = text.find(" (events.md ") {
+        let end = text[at..].find(')').map_or(text.len(), |close| at + close + 1);
+        text.replace_range(at..end, "");
+    }
+    text
 }
 
 fn camel(name: &str) -> String {

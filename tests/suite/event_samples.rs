@@ -31,7 +31,14 @@ impl Ran {
 }
 
 fn run(mode: &str, prompts: &[&str], answers: &[&str]) -> Ran {
+    run_with(mode, prompts, answers, &json!({}))
+}
+
+fn run_with(mode: &str, prompts: &[&str], answers: &[&str], settings: &Value) -> Ran {
     let home = Home::new();
+    let agent = home.atomic_home().join("agent");
+    std::fs::create_dir_all(&agent).unwrap();
+    std::fs::write(agent.join("settings.json"), settings.to_string()).unwrap();
     misbehaving(&home, "x", mode);
     let server = ModelServer::start(answers.iter().map(|a| Answer::text(a)));
     home.models_json(&serde_json::from_str(&server.models_json()).unwrap());
@@ -60,6 +67,14 @@ fn a_review_before_settling_is_asked_for_once() {
     let ran = run("settle-continue", &["hi"], &["done", "reviewed"]);
     assert_eq!(ran.requests[1].last_user_text(), "Review the final diff before replying.");
     assert_eq!(ran.of_kind("custom_message")["customType"], "review-reminder");
+}
+
+#[test]
+fn a_setting_says_how_often_a_prompt_goes_on() {
+    let ran = run_with("goes-on", &["hi"], &["1", "2", "3"], &json!({"agent.maxHookContinuations": 2}));
+    assert_eq!(ran.requests.len(), 3);
+    let said = format!("{}{}", ran.finished.stdout, ran.finished.stderr);
+    assert!(said.contains("agent.maxHookContinuations"), "{said}");
 }
 
 #[test]
@@ -115,6 +130,15 @@ fn a_user_command_that_an_extension_runs_never_reaches_the_shell() {
     assert!(ran.finished.stdout.contains("elsewhere: echo hey"), "{}", ran.finished.stdout);
     let sent = ran.requests[0].body["messages"].to_string();
     assert!(sent.contains("elsewhere: echo hey"), "{sent}");
+}
+
+#[test]
+fn a_user_command_runs_where_an_extension_says_and_its_output_is_the_models() {
+    let ran = run("ssh", &["!echo hey; exit 3", "hi"], &["hello"]);
+    let sent = ran.requests[0].body["messages"].to_string();
+    assert!(sent.contains(r"there: sourced\nhey") && sent.contains("exit code 3"), "{sent}");
+    let of_bash = ran.entries.iter().find(|e| e["message"]["role"] == "bashExecution").unwrap();
+    assert_eq!(of_bash["message"]["exitCode"], 3);
 }
 
 #[test]

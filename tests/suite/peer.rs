@@ -2,7 +2,7 @@
 //! of the TypeScript peer (`tests/golden/pi-1.6.0`).
 
 use atomic_tests::{
-    env::Home,
+    env::{Home, rounds},
     events,
     libs::first_party,
     model_server::{Answer, ModelServer},
@@ -87,6 +87,10 @@ fn compare(
         let expected: Vec<String> = expected(golden).into_iter().map(&adjust).collect();
         assert_eq!(got, expected, "{model}\n{}\n---- the peer\n{}", got.join("\n"), expected.join("\n"));
         did = std::fs::read_to_string(out).unwrap_or_default();
+        if mode.starts_with("dawdles") {
+            let saw: Vec<&str> = did.lines().filter_map(|l| l.strip_prefix("saw ")).collect();
+            assert_eq!(saw, events::names(&read), "the other extension saw them in the same order");
+        }
     }
     did
 }
@@ -133,6 +137,14 @@ fn arguments_that_do_not_fit_the_schema() {
         _ => l,
     };
     compare(golden!("badargs"), "none", &["bad args"], answers, wording);
+}
+
+#[test]
+fn the_order_is_the_same_however_long_handlers_take() {
+    for round in 0..rounds(50) {
+        let mode = format!("dawdles:{round}");
+        compare(golden!("tool"), &mode, &["one tool"], one_tool("tool done"), same);
+    }
 }
 
 #[test]

@@ -2,9 +2,10 @@
 //! crash interrupted, who runs the user's own command. Their sources call these through
 //! [`Hooks`](crate::hooks::Hooks); fields of events that other rooms make are theirs.
 
+use crate::tool::Tool;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 /// What is about to happen to a session (events.md A.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,12 +118,14 @@ pub struct UserBash {
     pub cwd: PathBuf,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone)]
 pub enum UserBashOutcome {
     /// Nobody took it: the local shell runs it.
     Local,
     /// It has been run.
     Done(UserBashResult),
+    /// It runs there, as it would in the local shell.
+    Backend(Arc<dyn Tool>),
     /// Who should have decided could not: it must not run here instead.
     Failed { by: String, why: String },
 }

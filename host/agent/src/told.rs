@@ -43,10 +43,12 @@ impl Core {
         }
     }
 
-    /// Returns when all of it has been told, by whoever told it.
+    /// Returns when all that there is now has been told, by whoever told it. What its handlers
+    /// cause comes later: one that answers each event with another must not hold a run.
     pub async fn tell_all(&self) {
         let _one_at_a_time = self.telling.lock().await;
-        loop {
+        let due = self.state().told.len();
+        for _ in 0..due {
             let Some(next) = self.state().told.pop_front() else { return };
             self.dispatch(&self.stopped, self.hooks.notify(next.notice())).await;
         }

@@ -2,6 +2,7 @@
 //! without the gates that are for the model. `user_bash` may take it over.
 
 use crate::{
+    budget,
     core::{Core, Reply},
     decisions::{UserBash, UserBashOutcome, UserBashResult},
     event::Event,
@@ -62,6 +63,11 @@ async fn decided(
     let asked = UserBash { command: command.clone(), exclude_from_context: hidden, cwd };
     let done = match core.dispatch(&cancel, core.hooks.user_bash(asked)).await {
         Some(UserBashOutcome::Local) => return execute(core, tool, command, hidden, cancel).await,
+        Some(UserBashOutcome::Backend(there)) => {
+            let mut message = execute(core, &*there, command, hidden, cancel).await;
+            cut(core, &mut message);
+            return message;
+        }
         Some(UserBashOutcome::Done(done)) => done,
         Some(UserBashOutcome::Failed { by, why }) => {
             let output = format!("The command was not run: extension {by} could not decide: {why}");
@@ -80,6 +86,17 @@ async fn decided(
         timestamp: now_ms(),
         extra: Extra::new(),
     }
+}
+
+/// Who runs commands elsewhere need not know our limits.
+fn cut(core: &Core, message: &mut BashExecutionMessage) {
+    let dir = core.handle.view(|v| v.session_dir.clone());
+    let id = format!("user-{:08x}", uuid::Uuid::now_v7().as_u128() as u32);
+    let content = vec![Content::text(std::mem::take(&mut message.output))];
+    let before = content.clone();
+    let content = budget::redirect_oversize(content, None, &dir, &id);
+    message.truncated = content != before;
+    message.output = text_of(&content);
 }
 
 async fn execute(

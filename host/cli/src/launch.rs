@@ -13,6 +13,7 @@ use crate::{
     tool_names, trust,
 };
 use atomic_agent::{
+    boundary::MAX_CONTINUATIONS,
     engine::{Engine, EngineConfig, PromptParts, ToolSelection},
     event::Event,
     handle::{EngineHandle, Mode},
@@ -150,7 +151,8 @@ pub async fn launch(
             context_files,
         },
     };
-    let engine = Engine::prepare_for(config, origin.reason);
+    let most = settings.max_hook_continuations.unwrap_or(MAX_CONTINUATIONS);
+    let engine = Engine::prepare_for(config, origin.reason).max_hook_continuations(most);
     // Before the extensions are bound: what they had to say until now comes with that.
     let events = engine.handle().subscribe();
     extensions.bind(engine.handle().clone());

@@ -32,6 +32,8 @@ pub struct Settings {
     pub init_timeout: Option<Duration>,
     pub gate_timeout: Option<Duration>,
     pub handler_timeout: Option<Duration>,
+    /// How often boundary hooks may go on in one prompt.
+    pub max_hook_continuations: Option<usize>,
     /// What was not understood.
     pub warnings: Vec<Card>,
 }
@@ -66,6 +68,8 @@ impl Settings {
             init_timeout: reader.time("extensions.initTimeoutMs"),
             gate_timeout: reader.time("extensions.gateTimeoutMs"),
             handler_timeout: reader.time("extensions.handlerTimeoutMs"),
+            max_hook_continuations: reader
+                .get("agent.maxHookContinuations", "a whole number", |v| usize::try_from(v.as_u64()?).ok()),
             warnings: Vec::new(),
         };
         Ok(Settings { warnings: reader.warnings, ..settings })

@@ -17,13 +17,29 @@ pub struct UserBashPayload {
     pub cwd: PathBuf,
 }
 
-/// Answer of `user_bash`.
+/// Answer of `user_bash`: one of the two.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub struct UserBashAnswer {
+pub enum UserBashAnswer {
     /// The command has been run, or is not to be.
-    pub result: UserBashResult,
+    Result(UserBashResult),
+    /// It runs there, with the host's own limits on what it prints.
+    Operations(BashOperations),
+}
+
+/// A place where commands run; `pi.bash_operations` makes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct BashOperations {
+    handler: u64,
+}
+
+impl BashOperations {
+    #[cfg(feature = "tokio")]
+    pub(crate) fn new(handler: u64) -> Self {
+        BashOperations { handler }
+    }
 }
 
 /// What became of the command.
@@ -48,8 +64,11 @@ pub struct UserBashResult {
 impl UserBashAnswer {
     /// The command printed this and ended.
     pub fn result(output: impl Into<String>, exit_code: i32) -> Self {
-        let result =
-            UserBashResult { output: output.into(), exit_code: Some(exit_code), ..Default::default() };
-        UserBashAnswer { result }
+        let (output, exit_code) = (output.into(), Some(exit_code));
+        UserBashAnswer::Result(UserBashResult { output, exit_code, ..Default::default() })
+    }
+    /// The command runs there.
+    pub fn operations(operations: BashOperations) -> Self {
+        UserBashAnswer::Operations(operations)
     }
 }

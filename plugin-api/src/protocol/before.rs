@@ -1,7 +1,10 @@
 //! Before a session is left, forked or gone back in (events.md A.3). The last answer of all
 //! counts as a whole, and the first that cancels ends the question.
 
-use super::session::{SessionEntry, StartReason};
+use super::{
+    context::ForkPosition,
+    session::{SessionEntry, StartReason},
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -34,11 +37,6 @@ impl CancelAnswer {
     pub fn cancel() -> Self {
         CancelAnswer { cancel: true }
     }
-}
-
-wire_enum! {
-    /// Where a fork begins: before the entry (`/fork`), or with it (`/clone`).
-    ForkPosition { Before = "before", At = "at" }
 }
 
 /// `session_before_fork`. (events.md A.3)
