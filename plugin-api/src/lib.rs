@@ -201,7 +201,7 @@ pub mod prelude {
             message::{AgentMessage, Content, CustomMessage, MessageContent, MessageEndAnswer},
             provider::{Model, ModelRequest, ProviderConfig, ProviderModel, ReplacePayload, ThinkingLevel},
             registry::{Flag, FlagValue, Phase},
-            render::{Line, MarkdownOptions, RenderOptions, Rendering, Span},
+            render::{Line, MarkdownOptions, RenderOptions, Rendering, Span, ToolView},
             session::{ResourcesAnswer, SessionEntry},
             tool::{ToolCallAnswer, ToolDetails, ToolInput, ToolResult, ToolResultPatch, block},
             trust::ProjectTrustAnswer,
