@@ -12,7 +12,7 @@ fn main() -> io::Result<()> {
     let root = here.join("../..");
     let api = root.join("plugin-api");
     let mut files = Vec::new();
-    for part in ["Cargo.toml", "build.rs", "README.md", "src", "derive/Cargo.toml", "derive/src"] {
+    for part in ["Cargo.toml", "build.rs", "src", "derive/Cargo.toml", "derive/src"] {
         collect(&api.join(part), &mut files)?;
     }
     let manifest = fs::read_to_string(api.join("Cargo.toml"))?;

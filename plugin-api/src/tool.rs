@@ -80,7 +80,7 @@ pub struct ToolBuilder<P> {
 }
 
 impl<P> ToolBuilder<P> {
-    /// The parameters as a type: `#[derive(Deserialize, JsonSchema)]` on a struct. The
+    /// The parameters as a type: `#[params]` on a struct. The
     /// model is shown its schema, doc comments included.
     pub fn params<Q: JsonSchema + DeserializeOwned>(mut self) -> ToolBuilder<Q> {
         let settings = SchemaSettings::draft2020_12().with(|s| {

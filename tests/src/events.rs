@@ -48,7 +48,15 @@ pub fn wait_for(log: &Path, what: &str, holds: impl Fn(&[Logged]) -> bool) -> Ve
 
 /// One line an event, as the recorded logs of the peer are written.
 pub fn peer_lines(log: &[Logged]) -> Vec<String> {
-    let mut lines: Vec<String> = log.iter().map(peer_line).collect();
+    let mut raw_before = false;
+    // Raw events of the provider come between those that are made of them: once a message.
+    let first_raw = |l: &&Logged| {
+        let raw = l.event == "provider_stream_event";
+        let repeated = raw && raw_before;
+        raw_before = raw || (raw_before && l.event == "message_update");
+        !repeated
+    };
+    let mut lines: Vec<String> = log.iter().filter(first_raw).map(peer_line).collect();
     lines.dedup_by(|a, b| a == b && a.contains("_update "));
     lines
 }
@@ -69,7 +77,17 @@ fn peer_line(l: &Logged) -> String {
         out
     };
     match l.event.as_str() {
-        "session_start" | "resources_discover" | "session_shutdown" => say("reason", text(&p["reason"])),
+        "session_start"
+        | "resources_discover"
+        | "session_shutdown"
+        | "session_before_switch"
+        | "session_compact_failed" => say("reason", text(&p["reason"])),
+        "session_info_changed" => say("name", text(&p["name"])),
+        "model_select" => say("source", text(&p["source"])),
+        "user_bash" => {
+            say("command", text(&p["command"]));
+            say("excludeFromContext", p["excludeFromContext"].to_string());
+        }
         "input" => say("source", text(&p["source"])),
         "before_agent_start" => say("prompt", text(&p["prompt"])),
         "turn_start" => say("turnIndex", p["turnIndex"].to_string()),
@@ -81,7 +99,8 @@ fn peer_line(l: &Logged) -> String {
                 say("msgIsError", p["message"]["isError"].to_string());
             }
         }
-        "context" => say("roles", roles(&p["messages"])),
+        "context" | "context_with_system" => say("roles", roles(&p["messages"])),
+        "agent_before_settle" => proposal(p, &mut say),
         "agent_end" => say("roles", roles(&p["messages"])),
         "after_provider_response" => say("status", p["status"].to_string()),
         "message_update" => say("sub", text(&p["assistantMessageEvent"]["type"])),
@@ -113,11 +132,17 @@ fn peer_line(l: &Logged) -> String {
                 format!("{}{}", text(&r["toolName"]), if r["isError"] == true { "!" } else { "" })
             };
             say("toolResults", Value::from(results.iter().map(mark).collect::<Vec<_>>()).to_string());
-            say("outcome", text(&p["outcome"]));
+            proposal(p, &mut say);
         }
         _ => {}
     }
     line
+}
+
+fn proposal(p: &Value, say: &mut impl FnMut(&str, String)) {
+    say("outcome", p["outcome"].as_str().unwrap_or_default().to_owned());
+    say("entries", p["entries"].to_string());
+    say("continue", p["continue"].to_string());
 }
 
 fn roles(messages: &Value) -> String {

@@ -6,6 +6,7 @@
 
 pub mod env;
 pub mod events;
+pub mod events_page;
 pub mod libs;
 pub mod live;
 pub mod model_server;

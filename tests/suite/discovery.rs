@@ -134,3 +134,30 @@ fn limits_come_from_the_settings() {
     let log = home.atomic(["--mode", "json", "-p", "hi", "--script"]).arg(script).run().ok();
     assert!(log.stdout.contains("waits could not decide"), "{}", log.stdout);
 }
+
+/// Field case B81, for both kinds of directory.
+#[cfg(unix)]
+#[test]
+fn b81_a_library_that_others_could_write_is_refused_wherever_it_lies() {
+    use std::os::unix::fs::PermissionsExt;
+    let home = Home::new();
+    let user = misbehaving(&home, "user", "none");
+    let project = atomic_tests::patch::misbehaving_project(&home, "mine", "none");
+    let files = [
+        home.extensions().join(file_name("user")),
+        home.cwd().join(".atomic/extensions").join(file_name("mine")),
+    ];
+    for file in &files {
+        std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o666)).unwrap();
+    }
+    let stderr = print(&home, &["--approve"]);
+    for file in &files {
+        assert!(stderr.contains(file.to_str().unwrap()) && stderr.contains("chmod go-w"), "{stderr}");
+    }
+    assert!(!ran(&user) && !ran(&project));
+    for file in &files {
+        std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o644)).unwrap();
+    }
+    print(&home, &["--approve"]);
+    assert!(ran(&user) && ran(&project));
+}

@@ -4,6 +4,7 @@ use atomic_tests::{
     env::{Home, rounds},
     live::{bash, lines, text},
     patch::misbehaving,
+    pty::Terminal,
     session,
 };
 use serde_json::json;
@@ -27,6 +28,24 @@ fn what_an_extension_prints_never_reaches_stdout() {
         assert_eq!(rows[0]["type"], "session", "{mode}");
         assert!(!done.stdout.contains("STRAY"), "{mode}");
     }
+}
+
+/// Where stderr is a terminal, what an extension prints is shown and cannot steer it.
+#[test]
+fn what_an_extension_prints_reaches_a_terminal_without_its_escape_sequences() {
+    let (home, script) = home();
+    misbehaving(&home, "printer", "init-print");
+    let screen = Terminal::start(&home.atomic(["-p", "hi", "--script", &script]), 24, 100);
+    screen.wait_for("what it printed", |s| s.contains("STRAY ERROR OUTPUT of init"));
+    screen.wait_for("the answer", |s| s.contains("hello"));
+    let raw = String::from_utf8_lossy(&screen.raw()).into_owned();
+    assert!(!raw.contains("a title of its own"), "{raw:?}");
+    assert_eq!(screen.finish(), 0);
+    // A crash is said there too, though nobody empties the pipe any more.
+    misbehaving(&home, "printer", "segv:tool_call");
+    let screen = Terminal::start(&home.atomic(["-p", "hi", "--script", &script]), 24, 100);
+    screen.wait_for("the name", |s| s.contains("extension printer crashed the program"));
+    assert_eq!(screen.finish(), 70);
 }
 
 #[test]

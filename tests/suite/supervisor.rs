@@ -165,6 +165,24 @@ fn without_extensions_there_are_no_guards_so_only_the_user_goes_on_like_that() {
     run_is_over(&home);
 }
 
+#[test]
+fn a_command_that_does_not_stop_is_named_with_the_way_out() {
+    let home = Home::new();
+    let out = misbehaving(&home, "hanger", "none");
+    let mut run = home.atomic(["--offline", "--mode", "lines"]).start();
+    run.wait_for("the start", |l| l.contains("1 extension"));
+    run.say("/hang");
+    wait_for_file(&out, "hanging");
+    kill_process(pid(run.id()), Signal::INT).unwrap();
+    run.wait_for("its name", |l| l.contains("busy in a command; /reload hanger replaces it"));
+    run.say("/reload hanger");
+    run.wait_for("the reload", |l| l.contains("reload: hanger"));
+    run.say("hello");
+    run.wait_for("an answer", |l| l.contains("You said: hello"));
+    run.close_stdin();
+    run.finish().ok();
+}
+
 /// A guard must not be got rid of by taking its file away and ending the engine.
 #[test]
 fn an_extension_that_is_gone_when_the_engine_is_lost_is_not_simply_left_out() {

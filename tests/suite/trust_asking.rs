@@ -244,3 +244,51 @@ fn what_a_folder_of_e_lends_is_asked_about_for_itself() {
         assert_eq!(json_file(&home, "trust.json"), json!({ lender.to_str().unwrap(): loads }));
     }
 }
+
+/// An answer for one session is one for the session, not for the process it happens to run in.
+#[test]
+fn a_yes_for_this_session_outlives_its_engine() {
+    let p = Place::new();
+    misbehaving(&p.home, "crasher", "segv:agent_start");
+    let mut program = p.start(&[]);
+    program.say("3");
+    program.say("hi");
+    program.wait_for("the loss", |l| l.contains("crasher crashed the engine"));
+    let (at, _) = program.wait_after(0, "the engine after it", |l| l.contains("goes on without crasher"));
+    program.say("again");
+    program.wait_after(at, "an answer", |l| l.contains("hello") || l.contains("again"));
+    program.close_stdin();
+    let shown = program.finish().ok().stdout;
+    assert_eq!(shown.matches("Trust the project").count(), 1, "{shown}");
+    assert_eq!(count(&lines(&p.mine), "started, trusted true"), 2, "{:?}", lines(&p.mine));
+    assert_eq!(p.trust_json(), json!({}));
+}
+
+#[test]
+fn an_observer_of_prompts_that_blocks_delays_neither_the_question_nor_the_others() {
+    let p = Place::new();
+    let slow = misbehaving(&p.home, "a-slow", "prompt-blocks");
+    let mut program = p.start(&[]);
+    program.wait_for("the question", |l| l.contains("Trust the project"));
+    atomic_tests::live::wait_for_file(&slow, "blocks in ui_prompt_start");
+    atomic_tests::live::wait_for_file(&p.user, "prompt project_trust select");
+    program.say("1");
+    program.say("hi");
+    program.wait_for("an answer", |l| l.contains("hello"));
+    program.close_stdin();
+    program.finish().ok();
+}
+
+#[test]
+fn a_flag_of_a_projects_extension_waits_for_it_and_one_that_nobody_has_ends_the_start() {
+    let home = Home::new();
+    let mine = misbehaving_project(&home, "mine", "late-flag");
+    let script = home.script(&json!([text("hello")])).display().to_string();
+    let args = ["--mode", "lines", "--script", &script, "--fixture-flag=yes", "--nobodys"];
+    let shown = home.atomic(args).run_with("1\nhi\n").ok().stdout;
+    assert!(shown.contains("--nobodys is no option"), "{shown}");
+    assert!(lines(&mine).contains(&"flag yes".to_owned()), "{:?}\n{shown}", lines(&mine));
+    let plain = Home::new();
+    let done = plain.atomic(["--mode", "lines", "--offline", "--nobodys"]).run_with("hi\n");
+    assert_eq!(done.code, Some(1), "{}{}", done.stdout, done.stderr);
+}

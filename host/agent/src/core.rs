@@ -4,6 +4,7 @@
 
 use crate::{
     active_tools::ToolRegistry,
+    boundary::MAX_CONTINUATIONS,
     engine::PromptParts,
     event::Event,
     handle::{EngineHandle, View},
@@ -15,6 +16,7 @@ use crate::{
     prompt,
     queue::Queue,
     session::{Session, SessionError},
+    told::Told,
     tool::Tool,
 };
 use serde_json::{Map, Value};
@@ -22,7 +24,10 @@ use std::{
     collections::VecDeque,
     future::Future,
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -42,6 +47,10 @@ pub(crate) struct Core {
     /// Whose turn it is to call hooks; fair, so admissions get in between.
     turn: tokio::sync::Mutex<()>,
     pub admitted: Notify,
+    /// See `told`.
+    pub telling: tokio::sync::Mutex<()>,
+    pub something_told: Notify,
+    max_continuations: AtomicUsize,
     pub stopped: CancellationToken,
 }
 
@@ -68,6 +77,8 @@ pub(crate) struct State {
     /// Input that is on its way through the `input` hooks into the queue.
     pub admissions: VecDeque<Admission>,
     pub idle_waiters: Vec<Reply>,
+    /// What ops had to tell extensions, in order.
+    pub told: VecDeque<Told>,
     dispatching: usize,
     outbox: Vec<Event>,
     pub stopping: bool,
@@ -91,6 +102,7 @@ impl State {
             pending_bash: Vec::new(),
             admissions: VecDeque::new(),
             idle_waiters: Vec::new(),
+            told: VecDeque::new(),
             dispatching: 0,
             outbox: Vec::new(),
             stopping: false,
@@ -162,6 +174,9 @@ impl Core {
             jobs,
             turn: tokio::sync::Mutex::default(),
             admitted: Notify::new(),
+            telling: tokio::sync::Mutex::default(),
+            something_told: Notify::new(),
+            max_continuations: AtomicUsize::new(MAX_CONTINUATIONS),
             stopped: CancellationToken::new(),
         }
     }
@@ -176,6 +191,13 @@ impl Core {
     pub fn job(&self, job: Job) {
         // A thread that is gone answers by dropping the reply.
         let _ = self.jobs.send(job);
+    }
+
+    pub fn max_continuations(&self) -> usize {
+        self.max_continuations.load(Ordering::Relaxed)
+    }
+    pub fn set_max_continuations(&self, most: usize) {
+        self.max_continuations.store(most, Ordering::Relaxed);
     }
 
     /// Calls hooks, alone and until `cancel`; `None` is an abandoned call.
@@ -221,6 +243,14 @@ impl Core {
     /// Appends an entry and shows it in the view.
     pub fn append(&self, kind: &str, fields: Map<String, Value>) -> Result<Arc<Value>, SessionError> {
         self.appended(|session| session.append(kind, fields))
+    }
+
+    /// An entry that is no message of a run: listeners and extensions are told.
+    pub fn append_shown(&self, kind: &str, fields: Map<String, Value>) -> Result<Arc<Value>, SessionError> {
+        let entry = self.append(kind, fields)?;
+        self.emit_after_dispatch(Event::EntryAppended { entry: (*entry).clone() });
+        self.tell(Told::EntryAppended(entry.clone()));
+        Ok(entry)
     }
 
     /// `hidden`: never in a model's context.

@@ -123,6 +123,13 @@ impl Engine {
         Engine { core: Arc::new(core), ops, jobs }
     }
 
+    /// How often boundary hooks may go on in one prompt (`agent.maxHookContinuations`).
+    #[must_use]
+    pub fn max_hook_continuations(self, most: usize) -> Self {
+        self.core.set_max_continuations(most);
+        self
+    }
+
     pub fn handle(&self) -> &EngineHandle {
         &self.core.handle
     }

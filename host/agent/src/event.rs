@@ -142,6 +142,8 @@ pub enum Event {
         without: Vec<String>,
         /// Nothing was lost: the engine was replaced to get memory and threads back.
         planned: bool,
+        /// With what was said before; false when that was in no file.
+        resumed: bool,
     },
     /// An extension's handler has held the session for so long.
     EngineHeld {

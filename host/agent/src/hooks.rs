@@ -5,15 +5,20 @@
 //! could not answer has blocked its call.
 
 use crate::{
+    boundary::{Board, Boundary},
+    decisions::{
+        ReplayDecisions, RestoreReason, RoomEvent, SessionBefore, UserBash, UserBashOutcome, Veto,
+        WarmingAction, WarmingDecision,
+    },
     message::{
         AssistantEvent, AssistantMessage, Content, CustomMessage, ImageContent, Message, ToolResultMessage,
     },
-    model::ModelInfo,
+    model::{ModelInfo, ThinkingLevel},
     tool::{PartialResult, Tool, ToolOutput},
 };
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
 
 /// Why a session started (events.md A.3).
@@ -64,7 +69,6 @@ pub enum Notice<'a> {
         turn_index: usize,
         timestamp: i64,
     },
-    TurnEnd(TurnEnd<'a>),
     MessageStart {
         message: &'a Message,
     },
@@ -87,6 +91,43 @@ pub enum Notice<'a> {
         status: u16,
         headers: &'a BTreeMap<String, String>,
     },
+    /// As the provider sent it, before it is normalised.
+    ProviderStreamEvent {
+        model: &'a ModelInfo,
+        data: &'a Value,
+    },
+    /// An entry that is no message of a run.
+    EntryAppended {
+        entry: &'a Value,
+    },
+    /// `None`: it has no name any more.
+    SessionInfoChanged {
+        name: Option<&'a str>,
+    },
+    ModelSelect {
+        model: &'a ModelInfo,
+        previous: Option<&'a ModelInfo>,
+        source: ModelSource,
+    },
+    ThinkingLevelSelect {
+        level: ThinkingLevel,
+        previous: ThinkingLevel,
+    },
+    /// What another room tells of its own.
+    Room {
+        event: RoomEvent,
+        fields: &'a Map<String, Value>,
+    },
+}
+
+/// How a model came to be the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ModelSource {
+    Set,
+    Cycle,
+    Restore,
+    Fallback,
 }
 
 #[derive(Clone, Debug)]
@@ -323,8 +364,37 @@ pub trait Hooks: Send + Sync {
     async fn before_agent_start(&self, event: BeforeAgentStart) -> BeforeAgentStartOutcome;
     /// The message as it will be shown, stored and sent.
     async fn message_end(&self, message: Message) -> Message;
-    /// Messages without the system ones, before each request. Never persisted.
-    async fn context(&self, messages: Vec<Message>) -> Vec<Message>;
+    /// Messages without the system ones, before each request. Never persisted. Answers the same
+    /// `Arc` when nobody changed them.
+    async fn context(&self, messages: Arc<Vec<Message>>) -> Arc<Vec<Message>>;
+    /// The output of `context` with the system messages; likewise, and used as it is returned.
+    async fn context_with_system(&self, messages: Arc<Vec<Message>>) -> Arc<Vec<Message>> {
+        messages
+    }
+    /// `turn_end` and `agent_before_settle`: what the handlers propose is left on the board.
+    async fn boundary(&self, _: Boundary<'_>, _: &mut Board) {}
+    /// As `hears`, for a boundary.
+    fn hears_boundary(&self, _: &Boundary<'_>) -> bool {
+        false
+    }
+    /// One of the four `session_before_*`.
+    async fn session_before(&self, _: SessionBefore) -> Veto {
+        Veto::default()
+    }
+    /// `session_recovery_restore`: lines to be shown.
+    async fn session_recovery_restore(&self, _: RestoreReason) -> Vec<String> {
+        Vec::new()
+    }
+    /// `session_recovery_replay`; `pending` as events.md A.3 has it.
+    async fn session_recovery_replay(&self, _pending: Vec<Value>) -> ReplayDecisions {
+        ReplayDecisions::new()
+    }
+    async fn cache_warming_decision(&self, decision: WarmingDecision) -> WarmingAction {
+        decision.action
+    }
+    async fn user_bash(&self, _: UserBash) -> UserBashOutcome {
+        UserBashOutcome::Local
+    }
     async fn before_provider_headers(
         &self,
         headers: &mut BTreeMap<String, Option<String>>,
@@ -377,7 +447,7 @@ impl Hooks for NoHooks {
     async fn message_end(&self, message: Message) -> Message {
         message
     }
-    async fn context(&self, messages: Vec<Message>) -> Vec<Message> {
+    async fn context(&self, messages: Arc<Vec<Message>>) -> Arc<Vec<Message>> {
         messages
     }
     async fn before_provider_headers(&self, _: &mut BTreeMap<String, Option<String>>, _: &ModelInfo) {}

@@ -3,6 +3,7 @@
 
 use crate::{
     core::{Core, Reply},
+    decisions::{BeforeEvent, SessionBefore, Veto},
     engine::record_model,
     event::Event,
     hooks::{InputSource, Notice, Origin, Replace, SessionRef, ShutdownReason, StartReason},
@@ -11,17 +12,35 @@ use crate::{
     queue::Queued,
     run,
     session::Session,
+    told,
 };
 use serde_json::json;
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+/// For events that ops had to tell, before a session ends.
+const REST: Duration = Duration::from_secs(2);
+
 pub(crate) enum Job {
     Run(RunJob),
-    Reload { names: Vec<String>, origin: Option<Origin>, reply: Reply },
-    NewSession { parent_session: Option<PathBuf>, origin: Option<Origin>, reply: Reply },
-    Shutdown { reason: ShutdownReason, from_signal: bool, done: oneshot::Sender<()> },
+    Reload {
+        names: Vec<String>,
+        origin: Option<Origin>,
+        reply: Reply,
+    },
+    /// `agreed`: `session_before_switch` was asked and let it pass.
+    NewSession {
+        parent_session: Option<PathBuf>,
+        origin: Option<Origin>,
+        agreed: bool,
+        reply: Reply,
+    },
+    Shutdown {
+        reason: ShutdownReason,
+        from_signal: bool,
+        done: oneshot::Sender<()>,
+    },
 }
 
 /// A run that was accepted: the engine is not idle until it has settled.
@@ -53,6 +72,7 @@ pub(crate) async fn work(core: Arc<Core>, jobs: mpsc::UnboundedReceiver<Job>) {
     tokio::select! {
         biased;
         () = run::serve_admissions(&core) => {}
+        () = told::serve(&core) => {}
         () = work_off(&core, jobs) => {}
     }
 }
@@ -63,10 +83,15 @@ async fn work_off(core: &Arc<Core>, mut jobs: mpsc::UnboundedReceiver<Job>) {
         match job {
             Job::Run(job) => run::run(core, job).await,
             Job::Reload { names, origin, reply } => reload(core, names, origin, reply).await,
-            Job::NewSession { parent_session, origin, reply } => {
-                new_session(core, parent_session, origin, reply).await;
+            Job::NewSession { parent_session, origin, agreed, reply } => {
+                if agreed || may_leave(core).await {
+                    new_session(core, parent_session, origin, reply).await;
+                } else {
+                    reply.ok(json!({"cancelled": true}));
+                }
             }
             Job::Shutdown { reason, from_signal, done } => {
+                say_the_rest(core).await;
                 core.hooks.session_shutdown(reason, from_signal).await;
                 let _ = done.send(());
                 return;
@@ -100,7 +125,26 @@ fn ready(core: &Core, reason: StartReason) {
     core.handle.emit(Event::SessionReady { reason, session_id, session_file });
 }
 
+/// What happened in a session is told before its extensions go. Who is told may hang.
+async fn say_the_rest(core: &Core) {
+    let _ = tokio::time::timeout(REST, core.tell_all()).await;
+}
+
+/// `session_before_switch` for a new session.
+pub(crate) async fn may_leave(core: &Core) -> bool {
+    let before = SessionBefore::new(BeforeEvent::Switch, json!({"reason": "new"}));
+    match core.dispatch(&core.stopped, core.hooks.session_before(before)).await {
+        Some(Veto { cancelled_by: Some(by), .. }) => {
+            core.notify("info", format!("{by} keeps this session open: no new one was started."));
+            false
+        }
+        Some(_) => true,
+        None => false,
+    }
+}
+
 async fn reload(core: &Arc<Core>, names: Vec<String>, origin: Option<Origin>, reply: Reply) {
+    say_the_rest(core).await;
     let outcome = core.hooks.replace(Replace::Reload { names, origin }, Box::new(|| Ok(()))).await;
     core.refresh_tools();
     match outcome {
@@ -140,6 +184,7 @@ async fn new_session(core: &Arc<Core>, parent: Option<PathBuf>, origin: Option<O
         install(&swapped, next);
         Ok(())
     });
+    say_the_rest(core).await;
     let outcome = core.hooks.replace(Replace::Session { reason, target, previous, origin }, swap).await;
     core.refresh_tools();
     match outcome {

@@ -3,7 +3,9 @@
 //!
 //! Start at [`engine`]; a run is `run`, a turn of it `turn` (where tool calls are gated).
 
+pub mod boundary;
 pub mod budget;
+pub mod decisions;
 pub mod digest;
 pub mod engine;
 pub mod event;
@@ -30,5 +32,6 @@ mod ops;
 mod run;
 mod send;
 mod stream;
+mod told;
 mod turn;
 mod user_bash;

@@ -7,16 +7,17 @@ use crate::{
     engine::{clamp, model_fields, thinking_fields},
     event::Event,
     handle::OpRequest,
-    hooks::{InputSource, ShutdownReason, StreamingBehavior},
-    jobs::{Job, RunJob, RunStart},
+    hooks::{InputSource, Origin, ShutdownReason, StreamingBehavior},
+    jobs::{Job, RunJob, RunStart, may_leave},
     message::{ImageContent, MessageContent},
     model::ThinkingLevel,
     op::{Op, OpError},
     session::SessionError,
+    told::Told,
     user_bash,
 };
 use serde_json::{Map, Value, json};
-use std::{sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -78,10 +79,7 @@ impl Core {
                 self.before_replacement("The reload", now);
                 self.job(Job::Reload { names, origin, reply });
             }
-            Op::NewSession { parent_session, origin } => {
-                self.before_replacement("The new session", true);
-                self.job(Job::NewSession { parent_session, origin, reply });
-            }
+            Op::NewSession { parent_session, origin } => self.new_session(parent_session, origin, reply),
             Op::AppendEntry { custom_type, data } => {
                 let mut fields = Map::new();
                 fields.insert("customType".into(), custom_type.into());
@@ -154,6 +152,22 @@ impl Core {
         } else if !self.state().idle() {
             self.notify("info", format!("{what} waits for the run to end."));
         }
+    }
+
+    /// Nothing is torn down before the hooks agreed: while a run goes on they are asked beside it.
+    fn new_session(self: &Arc<Self>, parent: Option<PathBuf>, origin: Option<Origin>, reply: Reply) {
+        if self.state().idle() {
+            return self.job(Job::NewSession { parent_session: parent, origin, agreed: false, reply });
+        }
+        let core = self.clone();
+        tokio::spawn(async move {
+            if may_leave(&core).await {
+                core.before_replacement("The new session", true);
+                core.job(Job::NewSession { parent_session: parent, origin, agreed: true, reply });
+            } else {
+                reply.ok(json!({"cancelled": true}));
+            }
+        });
     }
 
     /// Accepts a run: from here on the engine is not idle. Takes the lock that saw it idle, since
@@ -254,12 +268,6 @@ impl Core {
         reply.ok(Value::Null);
     }
 
-    fn append_shown(&self, kind: &str, fields: Map<String, Value>) -> Result<Arc<Value>, SessionError> {
-        let entry = self.append(kind, fields)?;
-        self.emit_after_dispatch(Event::EntryAppended { entry: (*entry).clone() });
-        Ok(entry)
-    }
-
     fn set_session_name(&self, name: Option<String>, reply: Reply) {
         let name = name.map(|n| n.trim().to_owned()).filter(|n| !n.is_empty());
         let mut fields = Map::new();
@@ -270,7 +278,8 @@ impl Core {
             Err(e) => reply.send(Err(e.into())),
             Ok(_) => {
                 self.handle.update_view(|v| v.session_name = name.clone());
-                self.emit_after_dispatch(Event::SessionInfoChanged { name });
+                self.emit_after_dispatch(Event::SessionInfoChanged { name: name.clone() });
+                self.tell(Told::SessionInfoChanged(name));
                 reply.ok(Value::Null);
             }
         }
@@ -291,13 +300,13 @@ impl Core {
     fn set_model(&self, provider: &str, id: &str, reply: Reply) {
         let Some(model) = self.models.get(provider, id) else { return reply.ok(false) };
         let info = model.info().clone();
-        let (changed, thinking) = {
+        let (previous, thinking) = {
             let mut state = self.state();
-            let changed = state.model.as_ref().is_none_or(|m| *m.info() != info);
+            let previous = state.model.replace(model).map(|m| Box::new(m.info().clone()));
             let thinking = clamp(state.thinking, Some(&info));
-            state.model = Some(model);
-            (changed, (state.thinking != thinking).then_some(thinking))
+            (previous, (state.thinking != thinking).then_some(thinking))
         };
+        let changed = previous.as_deref() != Some(&info);
         self.handle.update_view(|v| v.model = Some(info.clone()));
         let mut written = Ok(());
         if let Some(level) = thinking {
@@ -305,6 +314,7 @@ impl Core {
         }
         if changed {
             written = written.and(self.append_shown("model_change", model_fields(&info)).map(drop));
+            self.tell(Told::ModelSelect { model: Box::new(info), previous });
         }
         reply.send(written.map(|()| Value::Bool(true)).map_err(Into::into));
     }
@@ -320,9 +330,11 @@ impl Core {
     }
 
     fn apply_thinking(&self, level: ThinkingLevel) -> Result<(), SessionError> {
-        self.state().thinking = level;
+        let previous = std::mem::replace(&mut self.state().thinking, level);
         self.handle.update_view(|v| v.thinking = level);
-        self.append_shown("thinking_level_change", thinking_fields(level)).map(drop)
+        let written = self.append_shown("thinking_level_change", thinking_fields(level)).map(drop);
+        self.tell(Told::ThinkingLevelSelect { level, previous });
+        written
     }
 
     /// Aborts, settles, tells the hooks; after five seconds it is over whatever they do.

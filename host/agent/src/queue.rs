@@ -76,6 +76,14 @@ impl Queue {
         self.steering.clear();
         self.follow_up.clear();
     }
+    /// Messages of extensions, in the order they will be taken.
+    pub fn customs(&self) -> impl Iterator<Item = CustomMessage> {
+        let all = self.steering.iter().chain(&self.follow_up);
+        all.filter_map(|q| match q {
+            Queued::Custom(m) => Some(m.clone()),
+            Queued::User(_) => None,
+        })
+    }
     /// `(steering, follow-up)`, as shown.
     pub fn texts(&self) -> (Vec<String>, Vec<String>) {
         let texts = |q: &VecDeque<Queued>| q.iter().map(Queued::text).collect();

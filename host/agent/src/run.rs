@@ -2,6 +2,7 @@
 //! [`Run`] is one agent_start … agent_end; what was queued meanwhile makes another.
 
 use crate::{
+    boundary::Boundary,
     core::{Admission, Core, today},
     event::Event,
     hooks::{
@@ -55,6 +56,8 @@ pub(crate) struct Run<'c> {
     pub system_prompt: String,
     plan: PromptPlan,
     produced: Vec<Message>,
+    /// How often boundary hooks went on.
+    pub continuations: usize,
 }
 
 /// The prompt as before_agent_start left it.
@@ -170,15 +173,23 @@ pub(crate) async fn run(core: &Arc<Core>, job: RunJob) {
         system_prompt: String::new(),
         plan: PromptPlan { today: today(), options: SystemPromptOptions::default(), selected: None },
         produced: Vec::new(),
+        continuations: 0,
     };
     let mut messages = run.begin(start).await;
     loop {
         let outcome = run.agent(messages).await;
+        let mut asked = false;
         messages = loop {
             admit_all(core, &run.closing).await;
-            match run.after_end(id, outcome) {
+            match run.after_end(id, outcome, asked) {
                 AfterEnd::Admit => {}
                 AfterEnd::Again(queued) => break queued,
+                AfterEnd::Ask => {
+                    asked = true;
+                    if let Some(messages) = run.before_settle(outcome).await {
+                        break messages;
+                    }
+                }
                 AfterEnd::Idle => return run.settle(outcome).await,
             }
         };
@@ -191,6 +202,8 @@ enum AfterEnd {
     Admit,
     /// What was queued starts another run.
     Again(Vec<Message>),
+    /// Nothing more would happen by itself: the hooks may want more.
+    Ask,
     Idle,
 }
 
@@ -350,7 +363,7 @@ impl Run<'_> {
     }
 
     /// Under the one lock that makes the engine idle, so that nothing queued is left behind.
-    fn after_end(&self, id: u64, outcome: Outcome) -> AfterEnd {
+    fn after_end(&self, id: u64, outcome: Outcome, asked: bool) -> AfterEnd {
         let mut state = self.core.state();
         if !state.admissions.is_empty() {
             return AfterEnd::Admit;
@@ -365,10 +378,24 @@ impl Run<'_> {
         if !queued.is_empty() {
             return AfterEnd::Again(queued.into_iter().map(Queued::into_message).collect());
         }
+        if !asked {
+            return AfterEnd::Ask;
+        }
         state.runs.retain(|(run, _)| *run != id);
         state.settling = true;
         self.core.show_run(&state);
         AfterEnd::Idle
+    }
+
+    /// `Some`: another low-level run begins with these.
+    async fn before_settle(&mut self, outcome: Outcome) -> Option<Vec<Message>> {
+        match self.boundary(Boundary::BeforeSettle { outcome: outcome.name() }, outcome).await {
+            Ok(more) => more,
+            Err(e) => {
+                self.core.notify("error", e.to_string());
+                None
+            }
+        }
     }
 
     /// agent_start … agent_end.
@@ -413,7 +440,9 @@ impl Run<'_> {
             }
             index += 1;
             incoming = self.steering().await;
-            if incoming.is_empty() && !turn.goes_on {
+            if let Some(more) = turn.continued {
+                incoming.splice(0..0, more);
+            } else if incoming.is_empty() && !turn.goes_on {
                 incoming = self.polled(|state| state.queue.poll_follow_up());
                 if incoming.is_empty() {
                     return Ok(Outcome::Completed);

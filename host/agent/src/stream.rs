@@ -65,7 +65,9 @@ impl StreamSink for Listener<'_, '_> {
         self.run.tell(Notice::AfterProviderResponse { status, headers: &headers }).await;
     }
 
-    async fn provider_event(&mut self, _: &Value) {}
+    async fn provider_event(&mut self, data: &Value) {
+        self.run.tell(Notice::ProviderStreamEvent { model: &self.info, data }).await;
+    }
 
     async fn event(&mut self, event: AssistantEvent) {
         match &event {

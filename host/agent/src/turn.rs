@@ -4,14 +4,15 @@
 use crate::{
     arguments,
     batch::ReadyCall,
+    boundary::Boundary,
     budget,
     event::Event,
     hooks::{Notice, ToolCallOutcome, ToolCallRequest, ToolExecutionEnd, ToolResultRequest, TurnEnd},
     message::{AssistantMessage, Extra, Message, StopReason, ToolCall, ToolResultMessage, now_ms},
     model::{ModelRequest, ToolDeclaration},
-    pairing,
+    pairing, prompt,
     run::{Outcome, Run, admit_all},
-    session::SessionError,
+    session::{SessionError, fold_system},
     stream::{Listener, shell},
     tool::{ExecutionMode, Tool, ToolOutput},
 };
@@ -29,6 +30,8 @@ pub(crate) struct TurnDone {
     pub outcome: Outcome,
     /// Tools ran, and not all of them ended the run.
     pub goes_on: bool,
+    /// What a boundary hook goes on with.
+    pub continued: Option<Vec<Message>>,
 }
 
 /// A call that has its answer.
@@ -43,7 +46,7 @@ impl Run<'_> {
         let answer = self.ask_model().await;
         let (message, entry) = self.message_end(Message::Assistant(answer)).await?;
         let Message::Assistant(message) = message else {
-            return Ok(TurnDone { outcome: Outcome::Failed, goes_on: false });
+            return Ok(TurnDone { outcome: Outcome::Failed, goes_on: false, continued: None });
         };
         let outcome = match message.stop_reason {
             Some(StopReason::Aborted) => Outcome::Aborted,
@@ -62,28 +65,27 @@ impl Run<'_> {
             let batch = self.tool_batch(calls, truncated, &mut results, &mut entries).await?;
             goes_on = !batch.all_terminate;
         }
-        self.tell(Notice::TurnEnd(TurnEnd {
+        let end = Boundary::TurnEnd(TurnEnd {
             turn_index: index,
             message: &message,
             tool_results: &results,
             message_entry_id: Some(&entry),
             tool_result_entry_ids: &entries,
             outcome: outcome.name(),
-        }))
-        .await;
+        });
+        let continued = self.boundary(end, outcome).await?;
         self.core.handle.emit(Event::TurnEnd { message: Box::new(message), tool_results: results });
-        Ok(TurnDone { outcome, goes_on })
+        Ok(TurnDone { outcome, goes_on, continued })
     }
 
     /// The assistant's message, its start already told.
     async fn ask_model(&mut self) -> AssistantMessage {
         admit_all(self.core, &self.cancel).await;
-        let context = self.core.session().context();
-        let messages =
-            self.dispatch(self.core.hooks.context(pairing::pair(context.messages))).await.unwrap_or_default();
+        self.catch_up().await;
+        let (system_prompt, messages) = self.context().await;
         let (session_id, thinking) = self.core.handle.view(|v| (v.session_id.clone(), v.thinking));
         let request = ModelRequest {
-            system_prompt: self.system_prompt.clone(),
+            system_prompt,
             messages: pairing::for_model(messages),
             tools: self.tools.iter().map(|t| declaration(&**t)).collect(),
             thinking,
@@ -109,6 +111,37 @@ impl Run<'_> {
             self.message_start(&Message::Assistant(shell(self.model.info()))).await;
         }
         message
+    }
+
+    /// Prompt and messages of the next request, as both context hooks leave them. Who leaves the
+    /// system messages alone leaves the prompt alone.
+    async fn context(&self) -> (String, Vec<Message>) {
+        let is_system = |m: &&Message| matches!(m, Message::System(_));
+        let mut full = pairing::pair(self.core.session().transcript());
+        let plain: Vec<Message> = full.iter().filter(|m| !is_system(m)).cloned().collect();
+        let plain = Arc::new(plain);
+        let Some(changed) = self.dispatch(self.core.hooks.context(plain.clone())).await else {
+            return Default::default();
+        };
+        if !Arc::ptr_eq(&plain, &changed) {
+            let systems = full.iter().filter_map(|m| match m {
+                Message::System(m) => Some(m),
+                _ => None,
+            });
+            let head = fold_system(systems).map(Message::System);
+            full = head.into_iter().chain(changed.iter().cloned()).collect();
+        }
+        let full = Arc::new(full);
+        let Some(sent) = self.dispatch(self.core.hooks.context_with_system(full.clone())).await else {
+            return Default::default();
+        };
+        let prompt = match Arc::ptr_eq(&full, &sent)
+            || full.iter().filter(is_system).eq(sent.iter().filter(is_system))
+        {
+            true => self.system_prompt.clone(),
+            false => prompt::of_messages(&sent),
+        };
+        (prompt, Arc::try_unwrap(sent).unwrap_or_else(|shared| (*shared).clone()))
     }
 
     /// The user aborted, and the time to react is over.
@@ -195,6 +228,7 @@ impl Run<'_> {
     /// was abandoned all refuse it.
     async fn ask_the_gate(&mut self, call: &ToolCall, input: Value) -> Result<Value, ToolOutput> {
         admit_all(self.core, &self.cancel).await;
+        self.catch_up().await;
         let request = ToolCallRequest { tool_name: call.name.clone(), tool_call_id: call.id.clone(), input };
         let verdict = self.core.dispatch(&self.cancel, self.core.hooks.tool_call(request)).await;
         match verdict {

@@ -1,8 +1,9 @@
 //! The user's own command (`!cmd`): run by the `bash` tool, beside whatever else goes on,
-//! without the gates that are for the model.
+//! without the gates that are for the model. `user_bash` may take it over.
 
 use crate::{
     core::{Core, Reply},
+    decisions::{UserBash, UserBashOutcome, UserBashResult},
     event::Event,
     message::{BashExecutionMessage, Content, Extra, Message, now_ms},
     tool::{PartialResult, Tool, ToolInvocation},
@@ -29,7 +30,7 @@ pub(crate) fn start(core: &Arc<Core>, command: String, hidden: bool, reply: Repl
     let core = core.clone();
     let session = core.session().id().to_owned();
     tokio::spawn(async move {
-        let message = execute(&core, &*tool, command, hidden, cancel).await;
+        let message = decided(&core, &*tool, command, hidden, cancel).await;
         // A session that came after it knows nothing of it.
         let same_session = core.session().id() == session;
         let idle = {
@@ -47,6 +48,38 @@ pub(crate) fn start(core: &Arc<Core>, command: String, hidden: bool, reply: Repl
         }
         core.emit_after_dispatch(Event::BashExecuted { message: Box::new(message) });
     });
+}
+
+/// The hooks are asked first; one that could not answer has not said that the local shell may.
+async fn decided(
+    core: &Arc<Core>,
+    tool: &dyn Tool,
+    command: String,
+    hidden: bool,
+    cancel: CancellationToken,
+) -> BashExecutionMessage {
+    let cwd = core.cwd.clone();
+    let asked = UserBash { command: command.clone(), exclude_from_context: hidden, cwd };
+    let done = match core.dispatch(&cancel, core.hooks.user_bash(asked)).await {
+        Some(UserBashOutcome::Local) => return execute(core, tool, command, hidden, cancel).await,
+        Some(UserBashOutcome::Done(done)) => done,
+        Some(UserBashOutcome::Failed { by, why }) => {
+            let output = format!("The command was not run: extension {by} could not decide: {why}");
+            UserBashResult { output, exit_code: Some(1), ..Default::default() }
+        }
+        None => UserBashResult { cancelled: true, ..Default::default() },
+    };
+    BashExecutionMessage {
+        command,
+        output: done.output,
+        exit_code: done.exit_code,
+        cancelled: done.cancelled,
+        truncated: done.truncated,
+        full_output_path: done.full_output_path,
+        exclude_from_context: hidden,
+        timestamp: now_ms(),
+        extra: Extra::new(),
+    }
 }
 
 async fn execute(

@@ -115,7 +115,7 @@ pub async fn launch(
         extensions.defer_flags(late);
     }
 
-    let session = open_session(typed_in, paths, args)?;
+    let session = open_session(typed_in, paths, args, &mut warnings)?;
     let (model, thinking) = choose_model(&models, args, &session)?;
     let tools = atomic_tools::builtin_tools(ToolsConfig {
         cwd: paths.cwd.clone(),
@@ -162,7 +162,7 @@ pub async fn launch(
     if let Some(dir) = &args.watch_crate {
         let loaded = extensions.list().into_iter().map(|e| (e.name, e.sha256)).collect();
         let dir = dir.canonicalize().unwrap_or_else(|_| dir.clone());
-        extension::dev::watch(dir, loaded, handle.clone())
+        extension::dev::watch(paths, dir, loaded, handle.clone())
             .map_err(|e| Card::told("cli::no_thread", &e.to_string()))?;
     }
     Ok(Launched { handle, events, extensions, warnings, messages })
@@ -317,7 +317,12 @@ fn choose_model(
     Ok((model, level))
 }
 
-fn open_session(typed_in: &Paths, paths: &Paths, args: &RunArgs) -> Result<Session, Card> {
+fn open_session(
+    typed_in: &Paths,
+    paths: &Paths,
+    args: &RunArgs,
+    warnings: &mut Vec<Card>,
+) -> Result<Session, Card> {
     let chosen = args.session_dir.as_ref().map(|d| typed_in.cwd.join(d));
     let dir = chosen
         .or_else(|| paths.session_dir.clone())
@@ -328,7 +333,15 @@ fn open_session(typed_in: &Paths, paths: &Paths, args: &RunArgs) -> Result<Sessi
     let refused = |e: SessionError| Card::told(e.code(), &e.to_string());
     match &args.session {
         Some(file) => Session::open(&typed_in.cwd.join(file), &paths.cwd).map_err(refused),
-        None if args.continue_session => Session::continue_latest(&paths.cwd, &dir).map_err(refused),
+        None if args.continue_session => {
+            let session = Session::continue_latest(&paths.cwd, &dir).map_err(refused)?;
+            if session.file().is_none() {
+                let card =
+                    Card::new("cli::no_session", "there is no session to go on with; this is a new one");
+                warnings.push(card.why("nothing was said in this folder yet").file(dir));
+            }
+            Ok(session)
+        }
         None => Ok(Session::create(&paths.cwd, &dir, None)),
     }
 }

@@ -14,6 +14,55 @@ pub struct Stdio {
     pub err: File,
     /// `out` is a terminal.
     pub screen: bool,
+    /// What reaches descriptors 1 and 2 is cleaned on its way to the terminal.
+    _filter: Option<Filter>,
+}
+
+/// A thread between this process's descriptors 1 and 2 and a terminal: extensions print there, and
+/// what they print may not steer it. Ends, with all that was printed, when it is dropped.
+struct Filter {
+    #[cfg_attr(windows, allow(dead_code))]
+    terminal: File,
+    done: std::sync::mpsc::Receiver<()>,
+}
+
+/// What may still be on its way then.
+const DRAIN: std::time::Duration = std::time::Duration::from_millis(300);
+
+#[cfg(unix)]
+impl Filter {
+    fn start(terminal: &File) -> io::Result<Self> {
+        let (from, to) = io::pipe()?;
+        rustix::stdio::dup2_stdout(&to)?;
+        rustix::stdio::dup2_stderr(&to)?;
+        atomic_extensions::breadcrumb::last_words_to(terminal.try_clone()?);
+        let mut out = terminal.try_clone()?;
+        let (ended, done) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let mut from = io::BufReader::new(from);
+            let mut line = Vec::new();
+            while io::BufRead::read_until(&mut from, b'\n', &mut line).is_ok_and(|n| n > 0) {
+                let clean = crate::sanitize::text(&String::from_utf8_lossy(&line));
+                let _ = out.write_all(clean.as_bytes());
+                line.clear();
+            }
+            let _ = ended.send(());
+        });
+        Ok(Filter { terminal: terminal.try_clone()?, done })
+    }
+}
+
+impl Drop for Filter {
+    fn drop(&mut self) {
+        let _ = io::stdout().flush();
+        #[cfg(unix)]
+        {
+            let _ = rustix::stdio::dup2_stdout(&self.terminal);
+            let _ = rustix::stdio::dup2_stderr(&self.terminal);
+        }
+        // A child of an extension may keep the other end: nobody waits for that.
+        let _ = self.done.recv_timeout(DRAIN);
+    }
 }
 
 /// Where file descriptor 1 points afterwards.
@@ -69,7 +118,9 @@ pub fn take(elsewhere: &Elsewhere<'_>) -> io::Result<Stdio> {
     let _ = io::stdout().flush();
     let out = File::from(dup(io::stdout(), 3)?);
     let err = File::from(dup(io::stderr(), 3)?);
+    let mut filter = None;
     match elsewhere {
+        Elsewhere::Stderr if err.is_terminal() => filter = Some(Filter::start(&err)?),
         Elsewhere::Stderr => rustix::stdio::dup2_stdout(&err)?,
         Elsewhere::Log(path) => {
             // A home that cannot be written is no reason not to start.
@@ -78,7 +129,7 @@ pub fn take(elsewhere: &Elsewhere<'_>) -> io::Result<Stdio> {
             rustix::stdio::dup2_stderr(log.as_fd())?;
         }
     }
-    Ok(Stdio { screen: out.is_terminal(), out, err })
+    Ok(Stdio { screen: out.is_terminal(), out, err, _filter: filter })
 }
 
 /// The two ends of an engine's pipes.
@@ -121,6 +172,7 @@ pub fn take(_: &Elsewhere<'_>) -> io::Result<Stdio> {
         screen: stdout_is_terminal(),
         out: File::from(io::stdout().as_handle().try_clone_to_owned()?),
         err: File::from(io::stderr().as_handle().try_clone_to_owned()?),
+        _filter: None,
     })
 }
 

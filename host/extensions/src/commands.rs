@@ -1,18 +1,37 @@
 //! Commands of extensions: the list, and running one.
 
 use crate::{
-    breadcrumb::kind,
+    breadcrumb::{self, kind},
     dispatch::{Asked, ask_entry},
     host::Extensions,
     load::EventState,
+    registry::PublishedCommand,
 };
 use atomic_agent::{event::Event, hooks::CommandInfo};
 use serde_json::json;
+use std::{sync::Weak, time::Duration};
+
+/// What a command may take to stop.
+const STOP: Duration = Duration::from_secs(1);
+
+/// A run of a command that nobody waits for any more.
+struct Dropped {
+    host: Weak<Extensions>,
+    command: Option<PublishedCommand>,
+}
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        if let (Some(host), Some(command)) = (self.host.upgrade(), self.command.take()) {
+            host.watch_it_stop(command);
+        }
+    }
+}
 
 impl Extensions {
     pub(crate) fn command_list(&self) -> Vec<CommandInfo> {
         let published = self.published();
-        let info = |c: &crate::registry::PublishedCommand| CommandInfo {
+        let info = |c: &PublishedCommand| CommandInfo {
             name: c.name.clone(),
             description: c.entry.description.clone(),
             extension: c.registered.name.clone(),
@@ -27,6 +46,7 @@ impl Extensions {
         let command = self.published().commands.iter().find(|c| c.name == name)?.clone();
         let event = json!({"type": "command", "name": name, "args": args});
         let state = EventState::ready(serde_json::to_vec(&event).unwrap_or_default());
+        let mut running = Dropped { host: self.weak(), command: Some(command.clone()) };
         let asked = ask_entry(
             &command.generation,
             &command.live,
@@ -36,6 +56,7 @@ impl Extensions {
             |_| {},
         )
         .await;
+        running.command = None;
         let error = match asked {
             Asked::Answered(_) => return Some(Ok(())),
             Asked::Failed(e) => e.message,
@@ -49,6 +70,22 @@ impl Extensions {
             error: format!("{}: {error}", command.registered.name),
         });
         Some(Err(error))
+    }
+
+    /// A command was told to stop; its thread may not come back to hear it.
+    fn watch_it_stop(&self, command: PublishedCommand) {
+        let host = self.weak();
+        self.runtime().spawn(async move {
+            tokio::time::sleep(STOP).await;
+            let owner = command.generation.owner();
+            let busy = breadcrumb::busy(breadcrumb::page(), owner, kind::THREAD);
+            let (Some(host), Some(what)) = (host.upgrade(), busy) else { return };
+            let error = format!(
+                "did not stop when it was told to: its thread is busy in {what}; /reload {} replaces it",
+                command.registered.name
+            );
+            host.diagnose(owner, &format!("/{}", command.name), &error);
+        });
     }
 
     /// Completions of a command's arguments; `None`: it has none.

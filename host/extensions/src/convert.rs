@@ -1,8 +1,13 @@
 //! Between the core's values and the JSON that crosses: the only file that names both.
 //! Payload keys are those of events.md A; `type` is in every payload (U12).
 
-use crate::{dispatch, load::EventState};
+use crate::{
+    dispatch::{self, event_name},
+    load::EventState,
+};
 use atomic_agent::{
+    boundary::{Board, Boundary},
+    decisions::{RestoreReason, RoomEvent, UserBash, WarmingDecision},
     hooks::{
         BeforeAgentStart, Input, Notice, SessionRef, ShutdownReason, StartReason, ToolCallRequest,
         ToolResultRequest,
@@ -17,7 +22,7 @@ use std::{collections::BTreeMap, path::Path, sync::Arc};
 /// The event of a type, written straight into its bytes when somebody reads it: a tree of values
 /// in between would cost four times as much. `?` marks a key that is absent when its value is.
 macro_rules! event {
-    ($kind:literal $(, $key:literal: $value:expr)* $(; $(? $maybe:literal: $option:expr),*)?) => {
+    ($kind:expr $(, $key:literal: $value:expr)* $(; $(? $maybe:literal: $option:expr),*)?) => {
         EventState::lazy(move || {
             let write = || -> Result<Vec<u8>, serde_json::Error> {
                 let mut json = Vec::with_capacity(512);
@@ -46,13 +51,32 @@ pub(crate) fn index(notice: &Notice<'_>) -> usize {
         Notice::AgentEnd { .. } => dispatch::AGENT_END,
         Notice::AgentSettled { .. } => dispatch::AGENT_SETTLED,
         Notice::TurnStart { .. } => dispatch::TURN_START,
-        Notice::TurnEnd(_) => dispatch::TURN_END,
         Notice::MessageStart { .. } => dispatch::MESSAGE_START,
         Notice::MessageUpdate { .. } => dispatch::MESSAGE_UPDATE,
         Notice::ToolExecutionStart { .. } => dispatch::TOOL_EXECUTION_START,
         Notice::ToolExecutionUpdate { .. } => dispatch::TOOL_EXECUTION_UPDATE,
         Notice::ToolExecutionEnd(_) => dispatch::TOOL_EXECUTION_END,
         Notice::AfterProviderResponse { .. } => dispatch::AFTER_PROVIDER_RESPONSE,
+        Notice::ProviderStreamEvent { .. } => dispatch::PROVIDER_STREAM_EVENT,
+        Notice::EntryAppended { .. } => dispatch::ENTRY_APPENDED,
+        Notice::SessionInfoChanged { .. } => dispatch::SESSION_INFO_CHANGED,
+        Notice::ModelSelect { .. } => dispatch::MODEL_SELECT,
+        Notice::ThinkingLevelSelect { .. } => dispatch::THINKING_LEVEL_SELECT,
+        Notice::Room { event, .. } => room(*event),
+    }
+}
+
+fn room(event: RoomEvent) -> usize {
+    match event {
+        RoomEvent::SessionCompact => dispatch::SESSION_COMPACT,
+        RoomEvent::SessionCompactFailed => dispatch::SESSION_COMPACT_FAILED,
+        RoomEvent::CompactionStart => dispatch::COMPACTION_START,
+        RoomEvent::CompactionEnd => dispatch::COMPACTION_END,
+        RoomEvent::SessionTree => dispatch::SESSION_TREE,
+        RoomEvent::WorkflowLifecycle => dispatch::WORKFLOW_LIFECYCLE,
+        RoomEvent::WorkflowActivityChanged => dispatch::WORKFLOW_ACTIVITY_CHANGED,
+        RoomEvent::WorkflowStageCompleted => dispatch::WORKFLOW_STAGE_COMPLETED,
+        RoomEvent::WorkflowHeartbeat => dispatch::WORKFLOW_HEARTBEAT,
     }
 }
 
@@ -72,16 +96,6 @@ pub(crate) fn notice(notice: &Notice<'_>) -> Arc<EventState> {
         Notice::TurnStart { turn_index, timestamp } => {
             let (index, at) = (*turn_index, *timestamp);
             event!("turn_start", "turnIndex": index, "timestamp": at)
-        }
-        Notice::TurnEnd(t) => {
-            let (message, results) = (Message::Assistant(t.message.clone()), t.tool_results.to_vec());
-            let results: Vec<Message> = results.into_iter().map(Message::ToolResult).collect();
-            let (index, outcome) = (t.turn_index, t.outcome.to_owned());
-            let (entry, entries) = (t.message_entry_id.map(str::to_owned), t.tool_result_entry_ids.to_vec());
-            event!(
-                "turn_end", "turnIndex": index, "message": message, "toolResults": results,
-                "messageEntryId": entry, "toolResultEntryIds": entries, "outcome": outcome
-            )
         }
         Notice::MessageStart { message } => {
             let message = (*message).clone();
@@ -115,6 +129,30 @@ pub(crate) fn notice(notice: &Notice<'_>) -> Arc<EventState> {
             let (status, headers) = (*status, (*headers).clone());
             event!("after_provider_response", "status": status, "headers": headers)
         }
+        Notice::ProviderStreamEvent { model, data } => {
+            let (model, data) = ((*model).clone(), (*data).clone());
+            event!(
+                "provider_stream_event", "provider": model.provider, "api": model.api, "model": model.id,
+                "data": data
+            )
+        }
+        Notice::EntryAppended { entry } => {
+            let entry = (*entry).clone();
+            event!("entry_appended", "entry": entry)
+        }
+        Notice::SessionInfoChanged { name } => {
+            let name = name.map(str::to_owned);
+            event!("session_info_changed", "name": name)
+        }
+        Notice::ModelSelect { model, previous, source } => {
+            let (model, previous, source) = ((*model).clone(), previous.cloned(), *source);
+            event!("model_select", "model": model, "source": source; ?"previousModel": previous)
+        }
+        Notice::ThinkingLevelSelect { level, previous } => {
+            let (level, previous) = (*level, *previous);
+            event!("thinking_level_select", "level": level, "previousLevel": previous)
+        }
+        Notice::Room { event, fields } => of_a_room(event_name(room(*event)), (*fields).clone()),
     }
 }
 
@@ -201,9 +239,59 @@ pub(crate) fn message_end(message: &Message) -> Arc<EventState> {
     event!("message_end", "message": message)
 }
 
-pub(crate) fn context(messages: &[Message]) -> Arc<EventState> {
-    let messages = messages.to_vec();
-    event!("context", "messages": messages)
+pub(crate) fn context(name: &'static str, messages: Arc<Vec<Message>>) -> Arc<EventState> {
+    event!(name, "messages": *messages)
+}
+
+/// Fields that another room made.
+pub(crate) fn of_a_room(name: &'static str, mut fields: Map<String, Value>) -> Arc<EventState> {
+    fields.shift_insert(0, "type".to_owned(), name.into());
+    EventState::lazy(move || serde_json::to_vec(&fields).unwrap_or_default())
+}
+
+pub(crate) fn boundary(boundary: &Boundary<'_>, board: &Board) -> Arc<EventState> {
+    let (entries, goes_on, preview) = (board.entries().to_vec(), board.continues(), board.preview());
+    match boundary {
+        Boundary::TurnEnd(t) => {
+            let (message, results) = (Message::Assistant(t.message.clone()), t.tool_results.to_vec());
+            let results: Vec<Message> = results.into_iter().map(Message::ToolResult).collect();
+            let (index, outcome) = (t.turn_index, t.outcome.to_owned());
+            let (entry, ids) = (t.message_entry_id.map(str::to_owned), t.tool_result_entry_ids.to_vec());
+            event!(
+                "turn_end", "turnIndex": index, "message": message, "toolResults": results,
+                "messageEntryId": entry, "toolResultEntryIds": ids, "outcome": outcome,
+                "entries": entries, "continue": goes_on, "context": preview.context()
+            )
+        }
+        Boundary::BeforeSettle { outcome } => {
+            let outcome = (*outcome).to_owned();
+            event!(
+                "agent_before_settle", "outcome": outcome, "entries": entries, "continue": goes_on,
+                "context": preview.context()
+            )
+        }
+    }
+}
+
+pub(crate) fn session_recovery_restore(reason: RestoreReason) -> Arc<EventState> {
+    event!("session_recovery_restore", "reason": reason)
+}
+
+pub(crate) fn session_recovery_replay(pending: Vec<Value>) -> Arc<EventState> {
+    event!("session_recovery_replay", "pending": pending)
+}
+
+pub(crate) fn cache_warming(decision: &WarmingDecision) -> Arc<EventState> {
+    let d = *decision;
+    event!(
+        "cache_warming_decision", "warmCost": d.warm_cost, "missCost": d.miss_cost,
+        "continuationProbability": d.continuation_probability, "action": d.action
+    )
+}
+
+pub(crate) fn user_bash(asked: &UserBash) -> Arc<EventState> {
+    let (command, hidden, cwd) = (asked.command.clone(), asked.exclude_from_context, path(&asked.cwd));
+    event!("user_bash", "command": command, "excludeFromContext": hidden, "cwd": cwd)
 }
 
 pub(crate) fn headers(headers: &BTreeMap<String, Option<String>>, model: &ModelInfo) -> Arc<EventState> {

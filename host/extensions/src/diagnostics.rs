@@ -2,6 +2,7 @@
 //! for them until then, and always to the log.
 
 use crate::{
+    breadcrumb,
     calls::Caller,
     dispatch::{Asked, EVENTS},
     host::Extensions,
@@ -32,8 +33,9 @@ impl Extensions {
             Asked::Answered(_) | Asked::Reloaded => {}
             Asked::Failed(e) => self.diagnose(sub.generation.owner(), name, &e.message),
             Asked::Overran(t) => {
+                let busy = busy_elsewhere(sub, event);
                 let error = format!(
-                    "no answer within {}: passed over, and this extension is not asked again until it answers or is reloaded",
+                    "no answer within {}{busy}: passed over, and this extension is not asked again until it answers or is reloaded",
                     seconds(*t)
                 );
                 self.diagnose(sub.generation.owner(), name, &error);
@@ -66,5 +68,15 @@ pub(crate) fn log(extension: &str, level: &str, message: &str) {
         "warn" | "warning" => tracing::warn!(extension, "{message}"),
         "debug" | "trace" => tracing::debug!(extension, "{message}"),
         _ => tracing::info!(extension, "{message}"),
+    }
+}
+
+/// Why a handler may not have answered: another call of its extension does not give the thread
+/// back that it waits for.
+pub(crate) fn busy_elsewhere(sub: &Sub, event: usize) -> String {
+    let kind = breadcrumb::kind::EVENTS + event as u16;
+    match breadcrumb::busy(breadcrumb::page(), sub.generation.owner(), kind) {
+        Some(what) => format!(" (its thread is busy in {what}; /reload {} replaces it)", sub.registered.name),
+        None => String::new(),
     }
 }

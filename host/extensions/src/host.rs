@@ -216,7 +216,11 @@ impl Extensions {
     }
     /// Extensions may still come in (events.md B.5).
     pub fn project_is_pending(&self) -> bool {
-        self.trust.pending()
+        let listed = |dir: &std::path::Path| {
+            self.config.surroundings.as_ref().is_some_and(|s| s.listed(dir).is_some())
+        };
+        let brings = |t: &trust::Territory| !self.unopened(t).is_empty() || listed(&t.dir);
+        self.trust.all().iter().any(|t| t.decision.is_none() && brings(t))
     }
     pub(crate) fn disabled(&self) -> BTreeSet<String> {
         lock(&self.disabled).clone()

@@ -36,7 +36,7 @@ mod views;
 mod watchdog;
 mod workflow_hub;
 
-pub use dispatch::{Class, EVENTS, EventRow};
+pub use dispatch::{Class, EVENTS, EventRow, Fired};
 pub use host::{Extensions, ExtensionsConfig, FlagInfo, LoadReport, LoadedInfo, Scope};
 pub use load::read::{Inspection, inspect, sha256};
 pub use program::ProgramError;

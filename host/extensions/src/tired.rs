@@ -1,7 +1,14 @@
 //! Whether this engine should be replaced by a new process, and what must end before
 //! (boundary.md 11). Only looks; the supervisor acts.
 
-use crate::{calls::exec, graveyard::Totals, host::Extensions, host::lock};
+use crate::{
+    calls::exec,
+    discover::{self, Scope},
+    graveyard::Totals,
+    host::{Extensions, lock},
+    trust::Judged,
+};
+use std::collections::HashSet;
 
 /// More is held than can be given back.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,10 +32,22 @@ impl Extensions {
         }
         postponed.extend(self.session_state().reasons());
         let slots = self.slots().clone();
+        let loads = self.loadable();
+        for slot in slots.iter().filter(|s| s.scope != Scope::Project && !loads.contains(&s.name)) {
+            postponed
+                .push(format!("{} cannot be loaded anew: its library is gone or no longer good", slot.name));
+        }
         for slot in slots.iter().filter(|s| s.generation.in_flight() > 0) {
             postponed.push(format!("{} is at work", slot.name));
         }
         Some(Tired { why, postponed, badly: self.graveyard.badly_over() })
+    }
+
+    /// Names that a look at the disk finds now, projects left out. Nothing is opened as code.
+    fn loadable(&self) -> HashSet<String> {
+        let found = discover::discover(&self.places());
+        let judged = found.candidates.iter().filter_map(|c| Judged::of(&self.copies, c, false).ok());
+        judged.map(|j| j.name().to_owned()).collect()
     }
 
     /// What the engine cannot give back, in a line for a person; `None`: nothing.

@@ -110,10 +110,11 @@ pub(crate) async fn watch(host: Weak<Extensions>) {
         if host.config().crash_line {
             // Written here, since nothing that could print it may run any more.
             let path = host.path_of(owner);
-            eprintln!(
-                "atomic: extension {} {error} (event {event}); given up",
+            let line = format!(
+                "atomic: extension {} {error} (event {event}); given up\n",
                 path.display().to_string().escape_debug()
             );
+            crate::breadcrumb::last_words(&line);
             crate::breadcrumb::leave_in_order();
             std::process::exit(EXIT);
         }

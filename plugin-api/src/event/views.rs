@@ -4,11 +4,15 @@ use super::{Edit, Event};
 use crate::{
     error::Result,
     protocol::{
-        AgentEnd, BeforeAgentStart, BeforeProviderHeaders, BeforeProviderRequest, ContextEvent, EventKind,
-        MessageEnd, MessageStart, MessageUpdate, ToolCall, ToolExecutionEnd, ToolExecutionStart,
+        AgentBeforeSettle, AgentEnd, BeforeAgentStart, BeforeProviderHeaders, BeforeProviderRequest,
+        ContextEvent, ContextWithSystem, EventKind, MessageEnd, MessageStart, MessageUpdate,
+        ProviderStreamEvent, SessionBeforeCompact, ToolCall, ToolExecutionEnd, ToolExecutionStart,
         ToolExecutionUpdate, ToolResultEvent, TurnEnd,
         agent::SystemPromptOptions,
+        boundary::{BoundaryAnswer, BoundaryContext, EntryDraft},
+        compaction::CompactionPreparation,
         message::{AgentMessage, AssistantMessage, AssistantMessageEvent, Content, ToolResultMessage},
+        session::SessionEntry,
         tool::{self, ToolDetails, ToolInput},
     },
 };
@@ -211,27 +215,98 @@ impl Event<AgentEnd> {
     }
 }
 
-impl Event<ContextEvent> {
-    /// What the model will be shown, without system messages; may be megabytes.
+macro_rules! messages {
+    ($($kind:ty, $what:literal;)*) => {$(
+        impl Event<$kind> {
+            #[doc = concat!("What the model will be shown, ", $what, "; may be megabytes.")]
+            ///
+            /// # Errors
+            /// `malformed`.
+            pub fn messages(&self) -> Result<Vec<AgentMessage>> {
+                Ok(self.current()?.unwrap_or_default())
+            }
+            /// The same, to be changed for this one request.
+            ///
+            /// # Errors
+            /// `busy` while another guard lives, `malformed`.
+            pub fn messages_mut(&self) -> Result<Edit<Vec<AgentMessage>>> {
+                self.edit()
+            }
+            /// The same, each message undecoded: for handlers that only count, drop or append.
+            ///
+            /// # Errors
+            /// `malformed`.
+            pub fn raw_messages(&self) -> Result<Vec<Box<RawValue>>> {
+                Ok(self.current()?.unwrap_or_default())
+            }
+            /// Replaces them for this request. Takes messages of either kind.
+            ///
+            /// # Errors
+            /// When they are no JSON.
+            pub fn set_messages<M: Serialize>(&self, messages: &[M]) -> Result<()> {
+                self.patch(&messages)
+            }
+        }
+    )*};
+}
+messages! {
+    ContextEvent, "without system messages";
+    ContextWithSystem, "with the system messages";
+}
+
+macro_rules! boundary {
+    ($($kind:ty),*) => {$(
+        impl Event<$kind> {
+            /// The drafts that earlier handlers propose.
+            ///
+            /// # Errors
+            /// `malformed`.
+            pub fn entries(&self) -> Result<Vec<EntryDraft>> {
+                self.value("entries")
+            }
+            /// What the model would be shown with them; may be megabytes.
+            ///
+            /// # Errors
+            /// `malformed`.
+            pub fn context(&self) -> Result<BoundaryContext> {
+                self.value("context")
+            }
+            /// An answer that begins with what earlier handlers propose, to be added to.
+            ///
+            /// # Errors
+            /// `malformed`.
+            pub fn propose(&self) -> Result<BoundaryAnswer> {
+                Ok(BoundaryAnswer { entries: Some(self.entries()?), go_on: None })
+            }
+        }
+    )*};
+}
+boundary!(TurnEnd, AgentBeforeSettle);
+
+impl Event<ProviderStreamEvent> {
+    /// What the provider sent, in its own shape.
     ///
     /// # Errors
     /// `malformed`.
-    pub fn messages(&self) -> Result<Vec<AgentMessage>> {
-        Ok(self.current()?.unwrap_or_default())
+    pub fn data(&self) -> Result<Value> {
+        self.value("data")
     }
-    /// The same, each message undecoded: for handlers that only count, drop or append.
+}
+
+impl Event<SessionBeforeCompact> {
+    /// What would be condensed; may be megabytes.
     ///
     /// # Errors
     /// `malformed`.
-    pub fn raw_messages(&self) -> Result<Vec<Box<RawValue>>> {
-        Ok(self.current()?.unwrap_or_default())
+    pub fn preparation(&self) -> Result<CompactionPreparation> {
+        self.value("preparation")
     }
-    /// Replaces them for this request. Takes messages of either kind.
+    /// Entries of the active branch.
     ///
     /// # Errors
-    /// When they are no JSON.
-    pub fn set_messages<M: Serialize>(&self, messages: &[M]) -> Result<()> {
-        self.patch(&messages)
+    /// `malformed`.
+    pub fn branch_entries(&self) -> Result<Vec<SessionEntry>> {
+        self.value("branchEntries")
     }
 }
 
@@ -252,6 +327,13 @@ impl Event<BeforeProviderHeaders> {
     /// `malformed`.
     pub fn headers(&self) -> Result<BTreeMap<String, Option<String>>> {
         Ok(self.current()?.unwrap_or_default())
+    }
+    /// The same, to be changed as they are.
+    ///
+    /// # Errors
+    /// `busy` while another guard lives, `malformed`.
+    pub fn headers_mut(&self) -> Result<Edit<BTreeMap<String, Option<String>>>> {
+        self.edit()
     }
     /// Sets one; names do not mind case.
     ///

@@ -4,6 +4,7 @@
 //! A block or message may also be read alone, without the enum that tells it apart. Its tag
 //! is then skipped, or it would be in `extra` and be written twice once it is in the enum.
 
+use super::system::SystemMessage;
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 use serde_json::{Map, Value};
 
@@ -214,7 +215,9 @@ pub enum AgentMessage {
     Custom(CustomMessage),
     /// A branch that was left, in short.
     BranchSummary(BranchSummaryMessage),
-    /// A role of a later version, or a system message.
+    /// The prompt, or a change of it.
+    System(SystemMessage),
+    /// A role of a later version.
     #[serde(untagged)]
     Other(Value),
 }
@@ -239,6 +242,7 @@ impl AgentMessage {
             AgentMessage::BashExecution(_) => "bashExecution",
             AgentMessage::Custom(_) => "custom",
             AgentMessage::BranchSummary(_) => "branchSummary",
+            AgentMessage::System(_) => "system",
             AgentMessage::Other(v) => v.get("role").and_then(Value::as_str).unwrap_or_default(),
         }
     }
@@ -251,6 +255,7 @@ impl AgentMessage {
             AgentMessage::BashExecution(m) => m.output.clone(),
             AgentMessage::Custom(m) => m.content.plain_text(),
             AgentMessage::BranchSummary(m) => m.summary.clone(),
+            AgentMessage::System(m) => m.content.as_ref().map(MessageContent::plain_text).unwrap_or_default(),
             AgentMessage::Other(_) => String::new(),
         }
     }
@@ -478,7 +483,9 @@ mod tests {
 
     #[test]
     fn a_role_and_a_block_of_a_later_version_are_carried() {
-        for json in [json!({"role": "oracle", "says": 1}), json!({"role": "system", "sections": {}})] {
+        for json in
+            [json!({"role": "oracle", "says": 1}), json!({"role": "system", "sections": {"a": null}, "x": 1})]
+        {
             let message: AgentMessage = serde_json::from_value(json.clone()).unwrap();
             assert_eq!(message.role(), json["role"]);
             assert_eq!(serde_json::to_value(&message).unwrap(), json);

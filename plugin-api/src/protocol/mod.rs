@@ -45,8 +45,13 @@ macro_rules! wire_enum {
 }
 
 pub mod agent;
+pub mod bash;
+pub mod before;
+pub mod boundary;
 pub mod builtin;
+mod class;
 pub mod command;
+pub mod compaction;
 pub mod context;
 pub mod delivery;
 pub mod events;
@@ -54,14 +59,18 @@ pub mod exec;
 pub mod input;
 pub mod message;
 pub mod provider;
+pub mod recovery;
 pub mod registry;
 pub mod render;
 pub mod session;
+pub mod system;
+mod table;
 pub mod tool;
 pub mod trust;
 pub mod turn;
 pub mod ui;
 pub mod workflow;
+pub mod workflow_events;
 
 use crate::error::Result;
 use serde::{Serialize, de::DeserializeOwned};
@@ -109,71 +118,8 @@ impl<T: Serialize + Send + 'static> Answer for Option<T> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 pub struct NoPayload {}
 
-macro_rules! events {
-    ($($kind:ident $name:literal $payload:ty => $answer:ty $(, patch $patch:literal)?;)*) => {
-        $(
-            #[doc = concat!("The event `", $name, "`: fields in [`", stringify!($payload), "`], handlers return `", stringify!($answer), "`.")]
-            #[derive(Clone, Copy, Debug, Default)]
-            pub struct $kind;
-            impl EventKind for $kind {
-                const NAME: &'static str = $name;
-                $(const PATCH: &'static str = $patch;)?
-                type Payload = $payload;
-                type Answer = $answer;
-            }
-        )*
-        /// Every event of this version, in no order that matters.
-        pub const EVENT_NAMES: &[&str] = &[$($name),*];
-    };
-}
-
-use agent::{AgentEndPayload, AgentSettledPayload, BeforeAgentStartAnswer, BeforeAgentStartPayload};
-use context::ContextAnswer;
-use input::{InputAnswer, InputPayload};
-use message::{MessageEndAnswer, MessageUpdatePayload};
-use provider::{AfterProviderResponsePayload, BeforeProviderHeadersPayload, ReplacePayload};
-use session::{ResourcesAnswer, ResourcesDiscoverPayload, SessionShutdownPayload, SessionStartPayload};
-use tool::{ToolCallAnswer, ToolExecutionEndPayload, ToolPayload, ToolResultPatch, ToolResultPayload};
-use trust::{ProjectTrustAnswer, ProjectTrustPayload, UiPromptPayload};
-use turn::{TurnEndPayload, TurnStartPayload};
-
-events! {
-    ProjectTrust "project_trust" ProjectTrustPayload => Option<ProjectTrustAnswer>;
-    SessionStart "session_start" SessionStartPayload => ();
-    ResourcesDiscover "resources_discover" ResourcesDiscoverPayload => Option<ResourcesAnswer>;
-    SessionShutdown "session_shutdown" SessionShutdownPayload => ();
-    UiPromptStart "ui_prompt_start" UiPromptPayload => ();
-    UiPromptEnd "ui_prompt_end" UiPromptPayload => ();
-    Input "input" InputPayload => Option<InputAnswer>;
-    BeforeAgentStart "before_agent_start" BeforeAgentStartPayload => Option<BeforeAgentStartAnswer>, patch "systemPromptOptions";
-    AgentStart "agent_start" NoPayload => ();
-    AgentEnd "agent_end" AgentEndPayload => ();
-    AgentSettled "agent_settled" AgentSettledPayload => ();
-    TurnStart "turn_start" TurnStartPayload => ();
-    TurnEnd "turn_end" TurnEndPayload => ();
-    MessageStart "message_start" NoPayload => ();
-    MessageUpdate "message_update" MessageUpdatePayload => ();
-    MessageEnd "message_end" NoPayload => Option<MessageEndAnswer>;
-    ContextEvent "context" NoPayload => Option<ContextAnswer>, patch "messages";
-    BeforeProviderHeaders "before_provider_headers" BeforeProviderHeadersPayload => (), patch "headers";
-    BeforeProviderRequest "before_provider_request" NoPayload => Option<ReplacePayload>;
-    AfterProviderResponse "after_provider_response" AfterProviderResponsePayload => ();
-    ToolExecutionStart "tool_execution_start" ToolPayload => ();
-    ToolExecutionUpdate "tool_execution_update" ToolPayload => ();
-    ToolExecutionEnd "tool_execution_end" ToolExecutionEndPayload => ();
-    ToolCall "tool_call" ToolPayload => Option<ToolCallAnswer>, patch "input";
-    ToolResultEvent "tool_result" ToolResultPayload => Option<ToolResultPatch>;
-}
-
-// Two names are both a type and an event; the type namespace and that of values do not meet.
-
-/// The event `context`, for `pi.on`; its type is [`ContextEvent`].
-#[allow(non_upper_case_globals)]
-pub const Context: ContextEvent = ContextEvent;
-
-/// The event `tool_result`, for `pi.on`; its type is [`ToolResultEvent`].
-#[allow(non_upper_case_globals)]
-pub const ToolResult: ToolResultEvent = ToolResultEvent;
+pub use class::Class;
+pub use table::*;
 
 /// Any event by its name, also one this version does not know: that is accepted and
 /// never fires (events.md U4). Fields are a JSON value, the answer is JSON too.
@@ -201,13 +147,5 @@ mod tests {
         let reason: session::StartReason = serde_json::from_str("\"recycled\"").unwrap();
         assert_eq!(reason, session::StartReason::Other("recycled".into()));
         assert_eq!(serde_json::to_string(&reason).unwrap(), "\"recycled\"");
-    }
-
-    #[test]
-    fn no_two_rows_of_the_table_share_a_name() {
-        let mut names = EVENT_NAMES.to_vec();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), EVENT_NAMES.len());
     }
 }

@@ -75,6 +75,91 @@ pub struct Model {
     pub extra: Map<String, Value>,
 }
 
+/// `provider_stream_event`: each event of the provider before it is normalised; handlers are
+/// awaited, which slows the stream down. Many a second: prefer `on_sync`. `event.data()` is what
+/// came. (events.md A.6)
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct ProviderStreamEventPayload {
+    /// The provider's name.
+    pub provider: String,
+    /// The wire format.
+    pub api: String,
+    /// The model's id.
+    pub model: String,
+}
+
+wire_enum! {
+    /// How a model came to be the model.
+    ModelSource { Set = "set", Cycle = "cycle", Restore = "restore", Fallback = "fallback" }
+}
+
+/// `model_select`: another model answers from now on; `thinking_level_select` comes first when it
+/// thinks differently. (events.md A.6)
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct ModelSelectPayload {
+    /// The model.
+    pub model: Model,
+    /// The one before.
+    pub previous_model: Option<Model>,
+    /// How it came.
+    pub source: ModelSource,
+}
+
+/// `thinking_level_select`: only when it really changes. (events.md A.6)
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct ThinkingLevelSelectPayload {
+    /// From now on.
+    pub level: ThinkingLevel,
+    /// Until now.
+    pub previous_level: ThinkingLevel,
+}
+
+wire_enum! {
+    /// Whether a provider's cache is kept warm.
+    WarmingAction { Warm = "warm", Stop = "stop" }
+}
+
+/// `cache_warming_decision`: before each request that only keeps the cache. (events.md A.6)
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct CacheWarmingDecisionPayload {
+    /// Dollars of this request.
+    pub warm_cost: f64,
+    /// Dollars it may save.
+    pub miss_cost: f64,
+    /// That the conversation goes on, 0 to 1.
+    pub continuation_probability: f64,
+    /// As decided so far.
+    pub action: WarmingAction,
+}
+
+/// Answer of `cache_warming_decision`; the last one counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct WarmingAnswer {
+    /// The decision.
+    pub action: WarmingAction,
+}
+
+impl WarmingAnswer {
+    /// Asks the provider.
+    pub fn warm() -> Self {
+        WarmingAnswer { action: WarmingAction::Warm }
+    }
+    /// Lets the cache go.
+    pub fn stop() -> Self {
+        WarmingAnswer { action: WarmingAction::Stop }
+    }
+}
+
 /// A model of a provider that an extension registers (events.md E.5).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]

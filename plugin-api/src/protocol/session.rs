@@ -195,6 +195,25 @@ pub struct ReplaceReport {
     pub notes: Vec<String>,
 }
 
+/// `session_info_changed`: the session has another name. (events.md A.3)
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct SessionInfoChangedPayload {
+    /// Trimmed; `None`: it has none any more.
+    pub name: Option<String>,
+}
+
+/// `entry_appended`: an entry that is no message of a run, as `custom`, `label`, or what a boundary
+/// wrote. (events.md A.8)
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct EntryAppendedPayload {
+    /// As it was written.
+    pub entry: SessionEntry,
+}
+
 /// One entry and what hangs under it.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]

@@ -19,7 +19,8 @@ wire_enum! {
 }
 
 /// `turn_end`: after the messages of the turn were written. `event.message()` is the
-/// assistant's, `event.tool_results()` what its tools answered. (events.md A.4)
+/// assistant's, `event.tool_results()` what its tools answered, `event.entries()` the drafts
+/// proposed so far, `event.context()` what the model would be shown. (events.md A.4, A.5)
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
@@ -32,4 +33,7 @@ pub struct TurnEndPayload {
     pub tool_result_entry_ids: Vec<String>,
     /// How it ended.
     pub outcome: Outcome,
+    /// An earlier handler asked to go on.
+    #[serde(rename = "continue")]
+    pub continues: bool,
 }

@@ -14,7 +14,7 @@ use crate::{
     error::{Error, Result},
     extension::Activate,
     protocol::{
-        EventKind,
+        Class, EVENTS, EventKind,
         command::Completion,
         exec::{Exec, ExecResult},
         registry::{FlagValue, Phase},
@@ -54,21 +54,7 @@ pub struct ShutdownReport {
 }
 
 fn notify_class(event: &str) -> bool {
-    matches!(
-        event,
-        "session_start"
-            | "agent_start"
-            | "agent_end"
-            | "agent_settled"
-            | "turn_start"
-            | "turn_end"
-            | "message_start"
-            | "message_update"
-            | "tool_execution_start"
-            | "tool_execution_update"
-            | "tool_execution_end"
-            | "after_provider_response"
-    )
+    EVENTS.iter().any(|row| row.name == event && row.class == Class::Notify)
 }
 
 fn decode<T: serde::de::DeserializeOwned + Default>(outcome: Outcome) -> Result<T> {

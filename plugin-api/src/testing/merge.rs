@@ -8,10 +8,12 @@ use serde_json::{Map, Value};
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct FireResult {
-    /// `tool_call`: why the call does not run.
+    /// `tool_call`, `user_bash`: why it does not run.
     pub blocked: Option<String>,
     /// `tool_call`: blocked, and the batch may end the run.
     pub terminate: bool,
+    /// `session_before_*`: a handler cancelled it.
+    pub cancelled: bool,
     /// `input`: a handler took it.
     pub handled: bool,
     /// The event as the handlers left it: `input`, `messages`, `headers`, `text`,
@@ -46,7 +48,7 @@ impl FireResult {
 
     /// One handler has answered; false ends the chain.
     pub(super) fn merge(&mut self, name: &str, outcome: Result<Vec<u8>>) -> bool {
-        let gate = name == "tool_call";
+        let gate = matches!(name, "tool_call" | "user_bash");
         let out: Map<String, Value> = match outcome {
             Ok(bytes) if bytes.is_empty() => return true,
             Ok(bytes) => match serde_json::from_slice(&bytes) {
@@ -99,7 +101,14 @@ impl FireResult {
             },
             "tool_result" => self.set_all(result, &["content", "details", "isError"]),
             "before_agent_start" => self.set_all(result, &["systemPrompt"]),
-            "context" => self.set_all(result, &["messages"]),
+            "context" | "context_with_system" => self.set_all(result, &["messages"]),
+            "turn_end" | "agent_before_settle" => self.set_all(result, &["entries", "continue"]),
+            "cache_warming_decision" => self.set_all(result, &["action"]),
+            "user_bash" => return false,
+            _ if name.starts_with("session_before_") && result["cancel"] == Value::Bool(true) => {
+                self.cancelled = true;
+                return false;
+            }
             "message_end" => {
                 if let Some(message) = given("message") {
                     if message["role"] == self.event["message"]["role"] {

@@ -3,8 +3,8 @@
 
 use crate::{
     hooks::SystemPromptOptions,
-    message::{Extra, MessageContent, SystemMessage, now_ms},
-    session::PromptState,
+    message::{Extra, Message, MessageContent, SystemMessage, now_ms},
+    session::{PromptState, fold_system},
     tool::ToolSpec,
 };
 use serde_json::{Map, Value};
@@ -77,17 +77,31 @@ pub fn build(options: &SystemPromptOptions, today: &str) -> SystemPrompt {
     add("project", files.collect::<Vec<_>>().join("\n"));
     add("environment", format!("Working directory: {}\nDate: {today}", options.cwd));
 
-    let joined = || {
-        sections
-            .iter()
-            .map(
-                |(tag, text)| if tag == "role" { text.clone() } else { format!("<{tag}>\n{text}\n</{tag}>") },
-            )
-            .collect::<Vec<_>>()
-            .join("\n\n")
-    };
+    let joined = || join(sections.iter().map(|(tag, text)| (tag.as_str(), text.as_str())));
     let text = options.force_system_prompt.clone().unwrap_or_else(joined);
     SystemPrompt { sections, text }
+}
+
+fn join<'s>(sections: impl Iterator<Item = (&'s str, &'s str)>) -> String {
+    let section = |(tag, text): (&str, &str)| {
+        if tag == "role" { text.to_owned() } else { format!("<{tag}>\n{text}\n</{tag}>") }
+    };
+    sections.map(section).collect::<Vec<_>>().join("\n\n")
+}
+
+/// The prompt that system messages add up to: what they say, then their sections.
+pub fn of_messages(messages: &[Message]) -> String {
+    let systems = messages.iter().filter_map(|m| match m {
+        Message::System(m) => Some(m),
+        _ => None,
+    });
+    let Some(folded) = fold_system(systems) else { return String::new() };
+    let said = folded.content.map(|c| c.plain_text()).unwrap_or_default();
+    let sections = folded.extra.get("sections").and_then(Value::as_object);
+    let sections =
+        sections.into_iter().flatten().filter_map(|(tag, text)| Some((tag.as_str(), text.as_str()?)));
+    let parts = [said, join(sections)];
+    parts.into_iter().filter(|p| !p.is_empty()).collect::<Vec<_>>().join("\n\n")
 }
 
 fn lines(items: impl Iterator<Item = String>) -> String {

@@ -3,11 +3,14 @@
 
 use super::{Entry, Session};
 use crate::{
-    message::{BranchSummaryMessage, CustomMessage, Extra, Message, MessageContent},
+    message::{BranchSummaryMessage, CustomMessage, Extra, Message, MessageContent, SystemMessage},
     model::ThinkingLevel,
 };
-use serde_json::Value;
-use std::collections::{BTreeMap, HashMap};
+use serde_json::{Map, Value};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 /// Says that older messages are gone and what stands for them.
 const COMPACTED: &str = "Earlier parts of this conversation were condensed. What was kept of them:\n\n";
@@ -64,6 +67,26 @@ impl Session {
         messages(&self.path())
     }
 
+    /// The same with its system messages in their places; those of what was condensed are folded
+    /// into one at the head.
+    pub fn transcript(&self) -> Vec<Message> {
+        let path = self.path();
+        let (mut out, start) = beginning(&path);
+        let condensed = path[..start].iter().filter_map(|e| system(e));
+        if let Some(head) = fold_system(condensed) {
+            out.insert(0, Message::System(head));
+        }
+        out.extend(shown(&path, start, true));
+        out
+    }
+
+    /// Entries that make the context, from the latest summary on.
+    pub fn context_entries(&self) -> Vec<Arc<Value>> {
+        let path = self.path();
+        let (_, start) = beginning(&path);
+        path[start..].iter().map(|e| e.raw.clone()).collect()
+    }
+
     /// What the system messages on the path add up to.
     pub fn recorded_prompt(&self) -> PromptState {
         let mut prompt = PromptState { absent: true, ..Default::default() };
@@ -102,8 +125,44 @@ impl PromptState {
     }
 }
 
+/// What several system messages add up to, as the one that could stand for them.
+pub fn fold_system<'m>(messages: impl Iterator<Item = &'m SystemMessage>) -> Option<SystemMessage> {
+    let mut folded: Option<SystemMessage> = None;
+    let (mut state, mut sections) = (PromptState::default(), Map::new());
+    for message in messages {
+        state.apply(&message.extra);
+        if let Some(Value::Object(changed)) = message.extra.get("sections") {
+            // In the order they came to be, which is the order they are sent in.
+            sections.extend(changed.clone());
+        }
+        let content = folded.take().and_then(|f| f.content);
+        let said = message.content.clone().filter(|c| !c.plain_text().is_empty());
+        folded = Some(SystemMessage { content: said.or(content), ..message.clone() });
+    }
+    let mut folded = folded?;
+    sections.retain(|_, text| !text.is_null());
+    let tools = std::mem::take(&mut state.tools).into_iter().map(Value::from).collect();
+    folded.extra =
+        [("sections".into(), Value::Object(sections)), ("toolsAdded".into(), tools)].into_iter().collect();
+    folded.content.get_or_insert_with(|| MessageContent::Text(String::new()));
+    Some(folded)
+}
+
+fn system<'e>(entry: &&'e Entry) -> Option<&'e SystemMessage> {
+    match entry.message() {
+        Some(Message::System(m)) => Some(m),
+        _ => None,
+    }
+}
+
 fn messages(path: &[&Entry]) -> Vec<Message> {
-    let edits = edits(path);
+    let (mut out, start) = beginning(path);
+    out.extend(shown(path, start, false));
+    out
+}
+
+/// What stands for the condensed part, and where the rest begins.
+fn beginning(path: &[&Entry]) -> (Vec<Message>, usize) {
     let mut out = Vec::new();
     // The latest summary stands for what is older than the tail it keeps. Entries without
     // one are history of another program's strategy.
@@ -116,7 +175,16 @@ fn messages(path: &[&Entry]) -> Vec<Message> {
             path[..at].iter().position(|e| Some(e.id()) == kept).unwrap_or(at)
         }
     };
+    (out, start)
+}
+
+fn shown(path: &[&Entry], start: usize, with_system: bool) -> Vec<Message> {
+    let edits = edits(path);
+    let mut out = Vec::new();
     for entry in &path[start..] {
+        if with_system && let Some(message) = system(entry) {
+            out.push(Message::System(message.clone()));
+        }
         let Some(message) = visible(entry) else { continue };
         match edits.get(entry.id()) {
             None => out.push(message),

@@ -11,7 +11,7 @@ mod place;
 #[cfg(test)]
 mod tests;
 
-pub use context::{PromptState, SessionContext};
+pub use context::{PromptState, SessionContext, fold_system};
 pub use place::{default_dir, latest, valid_id};
 
 use crate::message::{Message, now_ms};
@@ -271,6 +271,24 @@ impl Session {
         let raw = entry.raw.clone();
         self.remember(entry);
         Ok(raw)
+    }
+
+    /// The branch in memory: what is appended to it is nobody's.
+    pub fn throw_away(&self) -> Session {
+        let mut copy = Session {
+            header: self.header.clone(),
+            id: self.id.clone(),
+            dir: self.dir.clone(),
+            backing: Backing::Memory,
+            entries: Vec::new(),
+            index: HashMap::new(),
+            leaf: None,
+            notices: Vec::new(),
+        };
+        for entry in self.path() {
+            copy.remember(entry.clone());
+        }
+        copy
     }
 
     /// Lets go of the file and its lock; what comes now is kept in memory only.

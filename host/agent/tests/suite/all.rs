@@ -6,8 +6,11 @@ mod fakes;
 mod log;
 
 mod aborting;
+mod boundaries;
+mod contexts;
 mod order;
 mod queueing;
 mod requests;
 mod sessions;
+mod told;
 mod tool_calls;

@@ -101,6 +101,7 @@ impl Model for Scripted {
         sink.payload(&mut json!({})).await;
         sink.response(200, BTreeMap::new()).await;
         sink.event(AssistantEvent::Start).await;
+        sink.provider_event(&json!({"part": 1})).await;
         let said = match step {
             Step::Text(t) | Step::UntilAborted(t) | Step::Deaf(t) => t,
             Step::Calls(calls) | Step::Truncated(calls) if calls.is_empty() => unreachable!(),

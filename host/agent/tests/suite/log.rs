@@ -1,7 +1,16 @@
 //! Hooks that write down what they are asked, in the words of the goldens.
 
 use async_trait::async_trait;
-use atomic_agent::{handle::EngineHandle, hooks::*, message::*, model::*, op::Op, tool::*};
+use atomic_agent::{
+    boundary::{Board, Boundary, BoundaryContext, Proposer},
+    decisions::{SessionBefore, Veto},
+    handle::EngineHandle,
+    hooks::*,
+    message::*,
+    model::*,
+    op::Op,
+    tool::*,
+};
 use serde_json::Value;
 use std::{
     collections::BTreeMap,
@@ -9,6 +18,9 @@ use std::{
 };
 use tokio::sync::Notify;
 
+type Change = Box<dyn Fn(&[Message]) -> Vec<Message> + Send + Sync>;
+type Propose<'a> = &'a mut dyn FnMut(Option<Vec<Value>>, Option<bool>) -> BoundaryContext;
+type AtBoundary = Box<dyn Fn(&str, usize, &Boundary<'_>, Propose<'_>) + Send + Sync>;
 type Gate = Box<dyn Fn(&ToolCallRequest) -> ToolCallOutcome + Send + Sync>;
 
 /// Writes down every event as the goldens do.
@@ -30,6 +42,15 @@ pub struct Log {
     /// At each tool_call: kinds of what the handler sees of the transcript.
     pub seen: Mutex<Vec<Vec<String>>>,
     pub shutdown_hangs: bool,
+    pub context: Option<Change>,
+    pub context_with_system: Option<Change>,
+    /// `(event, how often it came, the boundary, propose)`.
+    pub boundary: Option<AtBoundary>,
+    pub boundary_hangs: bool,
+    /// What proposals were told.
+    pub faults: Mutex<Vec<String>>,
+    /// No other session is begun.
+    pub stays: bool,
     pub asked: Notify,
 }
 
@@ -107,13 +128,6 @@ impl Hooks for Log {
             Notice::AgentEnd { messages, .. } => format!("agent_end roles={}", roles(messages)),
             Notice::AgentSettled { .. } => "agent_settled".into(),
             Notice::TurnStart { turn_index, .. } => format!("turn_start turnIndex={turn_index}"),
-            Notice::TurnEnd(t) => format!(
-                "turn_end turnIndex={} {} toolResults={} outcome={}",
-                t.turn_index,
-                told(&Message::Assistant(t.message.clone())),
-                tool_names(t.tool_results),
-                t.outcome
-            ),
             Notice::MessageStart { message } => format!("message_start {}", told(message)),
             Notice::MessageUpdate { event } => {
                 format!(
@@ -133,6 +147,16 @@ impl Hooks for Log {
             Notice::AfterProviderResponse { status, .. } => {
                 format!("after_provider_response status={status}")
             }
+            Notice::ProviderStreamEvent { .. } => "provider_stream_event".into(),
+            Notice::EntryAppended { entry } => format!("entry_appended {}", entry["type"].as_str().unwrap()),
+            Notice::SessionInfoChanged { name } => {
+                format!("session_info_changed name={}", name.unwrap_or(""))
+            }
+            Notice::ModelSelect { source, .. } => format!("model_select source={}", lower(source)),
+            Notice::ThinkingLevelSelect { level, previous } => {
+                format!("thinking_level_select {} from {}", level.name(), previous.name())
+            }
+            Notice::Room { event, .. } => format!("{event:?}"),
         };
         self.line(line).await;
     }
@@ -156,9 +180,50 @@ impl Hooks for Log {
         self.line(format!("message_end {}", told(&message))).await;
         message
     }
-    async fn context(&self, messages: Vec<Message>) -> Vec<Message> {
+    async fn context(&self, messages: Arc<Vec<Message>>) -> Arc<Vec<Message>> {
         self.line(format!("context roles={}", roles(&messages))).await;
-        messages
+        self.context.as_ref().map_or(messages.clone(), |change| Arc::new(change(&messages)))
+    }
+    async fn context_with_system(&self, messages: Arc<Vec<Message>>) -> Arc<Vec<Message>> {
+        self.line(format!("context_with_system roles={}", roles(&messages))).await;
+        self.context_with_system.as_ref().map_or(messages.clone(), |change| Arc::new(change(&messages)))
+    }
+    async fn boundary(&self, boundary: Boundary<'_>, board: &mut Board) {
+        let name = boundary.name();
+        let (said, outcome) = match &boundary {
+            Boundary::TurnEnd(t) => {
+                let said = format!(
+                    " turnIndex={} {} toolResults={}",
+                    t.turn_index,
+                    told(&Message::Assistant(t.message.clone())),
+                    tool_names(t.tool_results)
+                );
+                (said, t.outcome)
+            }
+            Boundary::BeforeSettle { outcome } => (String::new(), *outcome),
+        };
+        self.line(format!("{name}{said} outcome={outcome} entries=[] continue=false")).await;
+        if let Some(handler) = &self.boundary {
+            let by = Proposer { name: "x".into(), path: "/x.so".into() };
+            handler(name, self.count(name), &boundary, &mut |entries, continues| {
+                if let Err(why) = board.propose(by.clone(), entries, continues) {
+                    self.faults.lock().unwrap().push(why);
+                }
+                board.preview().context()
+            });
+        }
+        self.asked.notify_one();
+        if self.boundary_hangs {
+            std::future::pending::<()>().await;
+        }
+    }
+    fn hears_boundary(&self, _: &Boundary<'_>) -> bool {
+        true
+    }
+    async fn session_before(&self, before: SessionBefore) -> Veto {
+        self.line(format!("session_before_switch reason={}", before.fields["reason"].as_str().unwrap()))
+            .await;
+        Veto { cancelled_by: self.stays.then(|| "x".into()), result: None }
     }
     async fn before_provider_headers(&self, _: &mut BTreeMap<String, Option<String>>, _: &ModelInfo) {
         self.line("before_provider_headers".into()).await;

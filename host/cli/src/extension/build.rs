@@ -35,6 +35,14 @@ impl Build {
     /// Cargo's own messages go to stderr. With a lock file it is obeyed, never changed.
     pub fn run(&self, dir: &Path) -> Result<Vec<Built>, Card> {
         let cargo = paths::cargo();
+        let locked = !self.may_lock && dir.ancestors().any(|d| d.join("Cargo.lock").is_file());
+        if locked && dir.join("Cargo.lock").is_file() {
+            // The crate's own version stands in the lock file too, and changes with each release:
+            // that alone is brought up to date. Whether it worked is seen below.
+            let mut own = Command::new(&cargo);
+            own.current_dir(dir).args(["update", "--workspace", "--offline", "--quiet"]);
+            let _ = own.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        }
         let mut command = Command::new(&cargo);
         command.current_dir(dir).args(["build", "--lib", "--message-format=json-render-diagnostics"]);
         for (wanted, flag) in [
@@ -42,7 +50,7 @@ impl Build {
             (self.offline, "--offline"),
             (self.workspace, "--workspace"),
             (self.quiet, "--quiet"),
-            (!self.may_lock && dir.ancestors().any(|d| d.join("Cargo.lock").is_file()), "--locked"),
+            (locked, "--locked"),
         ] {
             if wanted {
                 command.arg(flag);
@@ -71,8 +79,13 @@ impl Build {
                 .file(dir.join("Cargo.toml"))
                 .why(why)
                 .help(format!(
-                    "cargo's own messages are above; try: cd {} && cargo build --lib",
-                    dir.display()
+                    "cargo's own messages are above; try: cd {} && cargo build --lib{}",
+                    dir.display(),
+                    if locked {
+                        "\n(that also brings its Cargo.lock up to date, which is obeyed here)"
+                    } else {
+                        ""
+                    }
                 ))
         };
         let status = child.wait().map_err(|e| failed(e.to_string()))?;

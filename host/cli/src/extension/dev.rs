@@ -3,7 +3,7 @@
 //! goes on. Knows files, cargo and the way to an engine; what a reload is, the engine knows.
 
 use super::build::Build;
-use crate::card::Card;
+use crate::{card::Card, paths::Paths, trust};
 use atomic_agent::{event::Event, handle::EngineHandle, op::Op};
 use std::{
     collections::BTreeMap,
@@ -26,12 +26,18 @@ pub fn session(path: &Path, rest: Vec<OsString>) -> Vec<OsString> {
 }
 
 /// Watches until the engine is gone. `loaded`: names and hashes of what the session has.
-pub fn watch(dir: PathBuf, loaded: BTreeMap<String, String>, engine: EngineHandle) -> std::io::Result<()> {
-    let watcher = Watcher { seen: sources(&dir), loaded, dir, engine };
+pub fn watch(
+    paths: &Paths,
+    dir: PathBuf,
+    loaded: BTreeMap<String, String>,
+    engine: EngineHandle,
+) -> std::io::Result<()> {
+    let watcher = Watcher { seen: sources(&dir), paths: paths.clone(), loaded, dir, engine };
     std::thread::Builder::new().name("atomic-dev".into()).spawn(move || watcher.work()).map(drop)
 }
 
 struct Watcher {
+    paths: Paths,
     dir: PathBuf,
     engine: EngineHandle,
     /// What the last build was made from.
@@ -67,6 +73,7 @@ impl Watcher {
                 self.say("error", format!("{}; the old code goes on\n{why}", card.what));
             }
             Ok(libraries) => {
+                libraries.iter().for_each(|l| trust::command::repin(&self.paths, l));
                 let built = hashes(&libraries);
                 if built.iter().all(|(name, hash)| self.loaded.get(name) == Some(hash)) {
                     return self.say("info", "built, and nothing in it changed".to_owned());

@@ -5,13 +5,14 @@ use super::{
     installed::{self, Found},
     is_crate, place,
 };
-use crate::{card::Card, paths::Paths};
+use crate::{card::Card, paths::Paths, trust};
 use std::path::{Path, PathBuf};
 
 pub fn run(paths: &Paths, path: &Path, offline: bool) -> Result<String, Card> {
     let libraries = find(path, offline)?;
     let mut text = String::new();
     for library in libraries {
+        trust::command::repin(paths, &library);
         text += &one(paths, &library)?;
     }
     Ok(text)

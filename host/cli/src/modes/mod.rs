@@ -111,7 +111,7 @@ fn skipped(crashes: &[Crash], stdio: &mut Stdio) -> Vec<String> {
     for crash in crashes {
         let card = Card::new("extension::crashed", crashed(crash))
             .why("it is left out this once")
-            .help("the next start loads it again; `atomic extension remove NAME` takes it out for good");
+            .help("the next start loads it again; what is installed is taken out for good by\n`atomic extension remove NAME`, what -e names by not naming it");
         let _ = write!(stdio.err, "{}", card.warning());
     }
     crashes.iter().map(|c| c.extension.clone()).collect()

@@ -94,6 +94,23 @@ pub fn changes(paths: &Paths, pinned: &Hashes) -> Vec<String> {
     differ.chain(gone).collect()
 }
 
+/// Somebody has just built this library here: where the current project has pinned it, the pin
+/// follows (decisions.md "Pinning"). What is not pinned stays so.
+pub fn repin(paths: &Paths, library: &Path) {
+    let pins = Pins::of(&paths.agent());
+    let project = canonical(&paths.cwd);
+    let real = canonical(library);
+    let Ok(Some(mut pinned)) = pins.get(&project) else { return };
+    let known = pinned.iter_mut().find(|(file, _)| canonical(&project.join(file)) == real);
+    if let (Some((_, hash)), Ok(built)) = (known, atomic_extensions::inspect(&real))
+        && *hash != built.sha256
+    {
+        *hash = built.sha256;
+        // It is asked about at the next start instead.
+        let _ = pins.set(&project, Some(&pinned));
+    }
+}
+
 fn word(trusted: bool) -> &'static str {
     if trusted { "trusted" } else { "not trusted" }
 }

@@ -1,7 +1,7 @@
 //! Whose fault it was: the faulting thread's crumb, else the library of the
 //! instruction pointer, else everybody who was running.
 
-use super::page::{Frame, Page, SLOTS};
+use super::page::{Frame, Page, SLOTS, kind};
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 /// How the guess was made; the surer ones first.
@@ -79,6 +79,13 @@ pub(super) fn culprit(page: &Page, fault: Fault) -> Option<Verdict> {
 /// Frames of all threads, innermost of each.
 pub(super) fn running(page: &Page) -> impl Iterator<Item = Frame> + '_ {
     page.slots.iter().filter_map(|slot| slot.innermost())
+}
+
+/// What threads of this extension are inside of now, other than `but`; by name.
+pub fn busy(page: &Page, owner: u64, but: u16) -> Option<String> {
+    let inside = |f: &Frame| f.owner() == owner & 0xff_ffff && f.kind() != kind::THREAD && f.kind() != but;
+    let found = running(page).find(inside)?;
+    page.kind_name(found.kind()).map(|name| name.text())
 }
 
 /// Reads a page after the end of its process (or of its patience).

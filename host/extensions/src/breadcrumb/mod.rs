@@ -34,13 +34,13 @@ mod signal;
 mod tests;
 mod thread;
 
-pub use blame::{Blame, By, EXITED, Fault, Suspect, blame};
+pub use blame::{Blame, By, EXITED, Fault, Suspect, blame, busy};
 pub use exit::{leave_in_order, watch_for_exit};
 pub use library::note_library;
 pub use map::{Mapped, install, open};
 pub use page::{Page, kind};
 pub use pulse::{BEAT, Held, Vitals};
-pub use signal::{OnFatal, catch_fatal_signals};
+pub use signal::{OnFatal, catch_fatal_signals, last_words, last_words_to};
 pub use thread::{Crumb, crumb, pop, push, thread_start, thread_stop};
 
 /// The page of this process: the one that was installed, or one in private memory.

@@ -13,7 +13,7 @@ use std::{
     io,
     os::raw::c_int,
     sync::atomic::{
-        AtomicU32,
+        AtomicI32, AtomicU32,
         Ordering::{AcqRel, Acquire, Relaxed, Release},
     },
 };
@@ -36,6 +36,24 @@ const SIGNALS: [(c_int, &str); 5] = [
     (libc::SIGFPE, "SIGFPE"),
     (libc::SIGABRT, "SIGABRT"),
 ];
+/// Where the last line goes.
+static LAST_WORDS: AtomicI32 = AtomicI32::new(2);
+
+/// The line of a crash goes here, not to descriptor 2: that may be a pipe which nobody empties
+/// any more. The descriptor stays open for good.
+pub fn last_words_to(file: std::fs::File) {
+    LAST_WORDS.store(std::os::fd::IntoRawFd::into_raw_fd(file), Release);
+}
+
+/// Says a line where a crash would, at once.
+pub fn last_words(text: &str) {
+    for piece in text.as_bytes().chunks(600) {
+        let mut line = Line::new();
+        line.put(piece);
+        line.write();
+    }
+}
+
 static PRINT: AtomicU32 = AtomicU32::new(0);
 
 /// Catches the fatal signals of the whole process from here on. Gives the
@@ -142,7 +160,8 @@ impl Line {
 
     pub(super) fn write(&self) {
         // SAFETY: (SAFETY.md 11) `write` is async-signal-safe; the buffer is on this stack.
-        let _ = unsafe { libc::write(2, self.bytes.as_ptr().cast::<c_void>(), self.len) };
+        let _ =
+            unsafe { libc::write(LAST_WORDS.load(Acquire), self.bytes.as_ptr().cast::<c_void>(), self.len) };
     }
 
     pub(super) fn put(&mut self, text: &[u8]) {

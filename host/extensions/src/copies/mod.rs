@@ -99,6 +99,11 @@ impl<T> Identified<T> {
     pub fn size(&self) -> u64 {
         self.size
     }
+
+    /// Gives up what was read: `place` reads the open file again and refuses other bytes.
+    pub fn release(&mut self) {
+        self.bytes = None;
+    }
 }
 
 type Clock = Box<dyn Fn() -> SystemTime + Send + Sync>;

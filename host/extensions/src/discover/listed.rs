@@ -11,6 +11,9 @@ use std::{
 
 /// Directories below a `**` that are looked into.
 const DEEPEST: usize = 8;
+/// Entries one glob looks at: the list of a project is read for the question whether to trust it,
+/// and must not send that question through the whole disk.
+const MOST: usize = 20_000;
 
 /// A list and where its relative paths begin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -90,7 +93,8 @@ fn expand(pattern: &Path) -> Vec<PathBuf> {
     let below = pattern.components().count() - root.components().count();
     let deep = pattern.components().any(|c| c.as_os_str() == "**");
     let mut found = Vec::new();
-    walk(&root, if deep { DEEPEST } else { below }, &mut |path| {
+    let mut left = MOST;
+    walk(&root, if deep { DEEPEST } else { below }, &mut left, &mut |path| {
         if matcher.is_match(path) {
             found.push(path.to_owned());
         }
@@ -100,14 +104,16 @@ fn expand(pattern: &Path) -> Vec<PathBuf> {
 }
 
 /// Links to directories are named, not entered: a circle would have no end.
-fn walk(dir: &Path, left: usize, visit: &mut dyn FnMut(&Path)) {
-    if left == 0 {
+fn walk(dir: &Path, depth: usize, left: &mut usize, visit: &mut dyn FnMut(&Path)) {
+    if depth == 0 {
         return;
     }
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let Some(less) = left.checked_sub(1) else { return };
+        *left = less;
         visit(&entry.path());
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            walk(&entry.path(), left - 1, visit);
+            walk(&entry.path(), depth - 1, left, visit);
         }
     }
 }

@@ -7,7 +7,12 @@ use super::{
     invoke::{Asked, FirstPoll, ask},
     outcome::Answer,
 };
-use crate::{convert, diagnostics::seconds, host::Extensions, registry::Sub};
+use crate::{
+    convert,
+    diagnostics::{busy_elsewhere, seconds},
+    host::Extensions,
+    registry::Sub,
+};
 use atomic_agent::hooks::{ToolCallOutcome, ToolCallRequest};
 use serde_json::Value;
 
@@ -40,7 +45,9 @@ impl Extensions {
                 Asked::Answered(bytes) => Answer::decode(&bytes),
                 Asked::Failed(e) => Err(e.message),
                 Asked::Reloaded => Err("reloaded while it was asked".to_owned()),
-                Asked::Overran(t) => Err(format!("no answer within {}", seconds(t))),
+                Asked::Overran(t) => {
+                    Err(format!("no answer within {}{}", seconds(t), busy_elsewhere(sub, TOOL_CALL)))
+                }
             };
             let read = answered.and_then(|mut a| {
                 let patch = a.patched("input");

@@ -2,12 +2,19 @@
 //! relaxed load: nothing is serialised, nothing allocated.
 
 use super::{
-    BEFORE_AGENT_START, BEFORE_PROVIDER_HEADERS, BEFORE_PROVIDER_REQUEST, CONTEXT, INPUT, MESSAGE_END,
-    RESOURCES_DISCOVER, SESSION_SHUTDOWN, TOOL_CALL, TOOL_RESULT, chain::Step,
+    BEFORE_AGENT_START, BEFORE_PROVIDER_HEADERS, BEFORE_PROVIDER_REQUEST, CONTEXT, CONTEXT_WITH_SYSTEM,
+    INPUT, MESSAGE_END, RESOURCES_DISCOVER, SESSION_BEFORE_COMPACT, SESSION_BEFORE_FORK,
+    SESSION_BEFORE_SWITCH, SESSION_BEFORE_TREE, SESSION_SHUTDOWN, TOOL_CALL, TOOL_RESULT, USER_BASH,
+    boundary, chain::Step, invoke::event_name,
 };
 use crate::{convert, host::Extensions};
 use async_trait::async_trait;
 use atomic_agent::{
+    boundary::{Board, Boundary},
+    decisions::{
+        BeforeEvent, ReplayDecisions, RestoreReason, SessionBefore, UserBash, UserBashOutcome, Veto,
+        WarmingAction, WarmingDecision,
+    },
     hooks::{
         BeforeAgentStart, BeforeAgentStartOutcome, Bootstrap, CommandInfo, Hooks, Input, InputOutcome,
         Notice, Replace, ReplaceReport, Resources, ShutdownReason, StartReason, Swap, SystemPromptOptions,
@@ -20,6 +27,9 @@ use atomic_agent::{
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+
+/// Keys of an answer of `session_before_tree`.
+const TREE: &[&str] = &["cancel", "summary", "customInstructions", "replaceInstructions", "label"];
 
 #[async_trait]
 impl Hooks for Extensions {
@@ -159,27 +169,51 @@ impl Hooks for Extensions {
         value
     }
 
-    async fn context(&self, messages: Vec<Message>) -> Vec<Message> {
-        let Some(subs) = self.subs(CONTEXT) else { return messages };
-        let mut value = messages;
-        self.chain(
-            CONTEXT,
-            &subs,
-            &mut value,
-            |m| convert::context(m),
-            |messages, mut answer, _| {
-                let patched = answer.patched("messages");
-                let returned = answer.known(&["messages"])?.and_then(|o| o.get("messages")).cloned();
-                let Some(new) = returned.or(patched).filter(|v| !v.is_null()) else {
-                    return Ok(Step::Unchanged);
-                };
-                *messages = Vec::<Message>::deserialize(new)
-                    .map_err(|e| format!("malformed result: messages: {e}"))?;
-                Ok(Step::Changed)
-            },
-        )
-        .await;
-        value
+    async fn context(&self, messages: Arc<Vec<Message>>) -> Arc<Vec<Message>> {
+        self.through(CONTEXT, messages).await
+    }
+
+    async fn context_with_system(&self, messages: Arc<Vec<Message>>) -> Arc<Vec<Message>> {
+        self.through(CONTEXT_WITH_SYSTEM, messages).await
+    }
+
+    async fn boundary(&self, boundary: Boundary<'_>, board: &mut Board) {
+        let Some(subs) = self.subs(boundary::index(&boundary)) else { return };
+        self.at_boundary(&subs, &boundary, board).await;
+    }
+
+    fn hears_boundary(&self, boundary: &Boundary<'_>) -> bool {
+        self.wants(boundary::index(boundary))
+    }
+
+    async fn session_before(&self, before: SessionBefore) -> Veto {
+        let (event, known) = match before.event {
+            BeforeEvent::Switch => (SESSION_BEFORE_SWITCH, &["cancel"][..]),
+            BeforeEvent::Fork => (SESSION_BEFORE_FORK, &["cancel", "skipConversationRestore"][..]),
+            BeforeEvent::Compact => (SESSION_BEFORE_COMPACT, &["cancel", "compactedText"][..]),
+            BeforeEvent::Tree => (SESSION_BEFORE_TREE, TREE),
+        };
+        let Some(subs) = self.subs(event) else { return Veto::default() };
+        self.veto(event, &subs, &convert::of_a_room(event_name(event), before.fields), known).await
+    }
+
+    async fn session_recovery_restore(&self, reason: RestoreReason) -> Vec<String> {
+        self.restored(reason).await
+    }
+
+    async fn session_recovery_replay(&self, pending: Vec<Value>) -> ReplayDecisions {
+        self.replayed(pending).await
+    }
+
+    async fn cache_warming_decision(&self, decision: WarmingDecision) -> WarmingAction {
+        self.warming(decision).await
+    }
+
+    async fn user_bash(&self, asked: UserBash) -> UserBashOutcome {
+        match self.subs(USER_BASH) {
+            Some(subs) => self.first_wins(&subs, asked).await,
+            None => UserBashOutcome::Local,
+        }
     }
 
     async fn before_provider_headers(

@@ -172,6 +172,6 @@ pub(crate) fn start_detached(
 }
 
 /// The name that diagnostics use.
-pub(super) fn event_name(event: usize) -> &'static str {
+pub(crate) fn event_name(event: usize) -> &'static str {
     EVENTS.get(event).map_or("", |e| e.name)
 }

@@ -62,6 +62,7 @@ impl Extensions {
         if !self.trust.pending() {
             return None;
         }
+        let _one = self.replacing.lock().await;
         let mut started = Vec::new();
         for t in self.trust.all().into_iter().filter(|t| t.decision.is_none()) {
             let (decision, shown) = self.decide(&t).await;

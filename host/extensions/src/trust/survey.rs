@@ -13,6 +13,9 @@ use crate::{
 use atomic_plugin_api::manifest::Manifest;
 use std::path::{Path, PathBuf};
 
+/// Bytes that wait in memory for an answer; a project with more is read again after a yes.
+const KEPT: u64 = 256 * 1024 * 1024;
+
 /// A library as a question shows it.
 #[derive(Clone, Debug)]
 pub struct Shown {
@@ -112,10 +115,17 @@ impl Survey {
     ) -> Self {
         let found = discover::discover_project(places, project, listed, before);
         let mut survey = Survey { notes: found.notes, ..Survey::default() };
+        let mut kept = 0;
         for candidate in &found.candidates {
             // Pins are about bytes: what the index remembers of a project's files does not count.
             match Judged::of(copies, candidate, true) {
-                Ok(judged) => survey.judged.push(judged),
+                Ok(mut judged) => {
+                    kept += judged.library.size();
+                    if kept > KEPT {
+                        judged.library.release();
+                    }
+                    survey.judged.push(judged);
+                }
                 Err(refusal) => survey.refused.push(refusal),
             }
         }

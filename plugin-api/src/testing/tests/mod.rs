@@ -10,6 +10,7 @@ mod lifecycle;
 mod logging;
 #[cfg(feature = "macros")]
 mod macros;
+mod samples;
 mod tools;
 
 use serde_json::{Value, json};

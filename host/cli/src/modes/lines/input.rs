@@ -58,7 +58,8 @@ pub fn parse(line: &str, commands: &[CommandInfo]) -> Line {
     let mut words = command.split_whitespace();
     let name = words.next().unwrap_or_default();
     match name {
-        "quit" | "exit" => Line::Quit,
+        "quit" => Line::Quit,
+        "exit" if !commands.iter().any(|c| c.name == name) => Line::Quit,
         "help" => Line::Help,
         "extensions" | "trust" => {
             Line::Host { name: name.to_owned(), args: words.collect::<Vec<_>>().join(" ") }

@@ -262,7 +262,10 @@ impl Prompt<'_> {
             Event::Stopped => return Next::Quit { from_signal: false },
             _ => {}
         }
-        self.view.event(event);
+        // What still comes of an aborted answer would only keep the prompt from coming back.
+        if !(self.aborting.is_some() && matches!(event, Event::MessageUpdate { .. })) {
+            self.view.event(event);
+        }
         Next::Go
     }
 

@@ -294,12 +294,16 @@ impl<W: Write> View<W> {
                     self.line(&sanitize::line(&text, 200));
                 }
             }
-            Event::EngineRestarted { without, planned } => {
+            Event::EngineRestarted { without, planned, resumed } => {
                 let left_out = match without.as_slice() {
                     [] => String::new(),
                     names => format!(" without {}; /reload loads it again", names.join(", ")),
                 };
-                let why = if *planned { "the engine was replaced" } else { "the session goes on" };
+                let why = match (planned, resumed) {
+                    (true, _) => "the engine was replaced",
+                    (false, true) => "the session goes on",
+                    (false, false) => "a new session begins",
+                };
                 self.remark(&format!("{why}{left_out}"));
             }
             Event::EngineHeld { extension, event, held_ms } if *held_ms >= 1000 => {

@@ -22,7 +22,7 @@ use serde_json::Value;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     ffi::OsString,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -209,7 +209,12 @@ enum Flow {
 
 impl Keeper {
     fn start_engine(&mut self, reason: StartReason) -> Result<(), Card> {
-        let view = self.desk.view(Digest::of);
+        let mut view = self.desk.view(Digest::of);
+        if view.session_file.is_none() {
+            // It may have been written just before the engine was lost.
+            view.session_file = written(&view.session_dir, &view.session_id);
+            self.desk.update_view(|v| v.session_file.clone_from(&view.session_file));
+        }
         let goes_on = reason != StartReason::Startup;
         let hello = Hello {
             protocol: PROTOCOL,
@@ -346,7 +351,8 @@ impl Keeper {
             None => {
                 let planned = std::mem::replace(&mut self.leaving, Leaving::No) == Leaving::Asked;
                 let without = self.skip.iter().cloned().collect();
-                self.desk.emit(Event::EngineRestarted { without, planned });
+                let resumed = now.resumed.is_some();
+                self.desk.emit(Event::EngineRestarted { without, planned, resumed });
                 for card in now.warnings {
                     self.notify("warning", card.to_string().trim_end());
                 }
@@ -445,6 +451,13 @@ impl Keeper {
         }
         now - since
     }
+}
+
+/// The file of a session, by the id that its name ends with.
+fn written(dir: &Path, id: &str) -> Option<PathBuf> {
+    let names = std::fs::read_dir(dir).ok().filter(|_| !id.is_empty())?;
+    let end = format!("{id}.jsonl");
+    names.flatten().find(|e| e.file_name().to_string_lossy().ends_with(&end)).map(|e| e.path())
 }
 
 async fn next_frame(child: &mut Option<Child>) -> Option<FromEngine> {

@@ -143,9 +143,23 @@ impl Keeper {
         let mut back: Vec<String> = std::mem::take(&mut self.undelivered).into_values().collect();
         back.append(&mut self.queued);
         for text in back {
-            self.notify("warning", &format!("This message was not delivered: {text}"));
+            let what = if text.starts_with('/') {
+                "This command did not end"
+            } else {
+                "This message was not delivered"
+            };
+            self.notify("warning", &format!("{what}: {text}"));
         }
         self.told = None;
+    }
+
+    /// What happened, and what of the session is left.
+    fn title(&self, loss: &Loss) -> String {
+        let kept = match self.desk.view(|v| v.session_file.is_some()) {
+            true => "The session is safe",
+            false => "The session was in no file, and begins anew",
+        };
+        format!("{}. {kept}.", loss.what)
     }
 
     /// `again`: not for the first time; then even a start without any extension is offered.
@@ -164,7 +178,7 @@ impl Keeper {
         offers.push(("quit".to_owned(), Choice::Quit));
         let dialog = Dialog::Select {
             message: None,
-            title: format!("{}. The session is safe.", capital(&loss.what)),
+            title: self.title(loss),
             options: offers.iter().map(|(text, _)| text.clone()).collect(),
             timeout_ms: None,
         };
@@ -263,7 +277,7 @@ impl Keeper {
                 return Flow::On;
             }
             let dialog = Dialog::Confirm {
-                title: format!("Replace the engine now? {}", capital(&why)),
+                title: format!("Replace the engine now? {}", why),
                 message: format!(
                     "It was put off so far: {}. The session goes on in a new one.",
                     postponed.join("; ")
@@ -317,9 +331,4 @@ enum Choice {
     /// Without any extension.
     Bare,
     Quit,
-}
-
-fn capital(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map(|c| c.to_uppercase().chain(chars).collect()).unwrap_or_default()
 }
