@@ -31,6 +31,11 @@ fn activate(pi: &Extension) -> Result<()> {
             .constrained_sampling(json!({"type": "json_schema", "strict": "prefer"}))
             .output_schema(json!({"type": "object", "properties": {"count": {"type": "integer"}}}))
             .structured_output()
+            .render_call(|view, _| Ok(Rendering::lines([format!("counting {}", view.args["words"])])))
+            .render_result(|view, options| {
+                let result = view.result.as_ref().map(ToolResult::plain_text).unwrap_or_default();
+                Ok(if options.expanded { Rendering::lines([result]) } else { Rendering::Hidden })
+            })
             .run(|call, ctx| async move {
                 let words = call.params["words"].as_array().map_or(0, Vec::len);
                 ctx.update(format!("{words} so far"))?;

@@ -218,7 +218,7 @@ pub mod prelude {
             },
             recovery::{ReplayAnswer, RestoreAnswer},
             registry::{Flag, FlagValue, Phase},
-            render::{Line, MarkdownOptions, RenderOptions, Rendering, Span},
+            render::{Line, MarkdownOptions, RenderOptions, Rendering, Span, ToolView},
             session::{ResourcesAnswer, SessionEntry},
             system::current_system_message,
             tool::{ToolCallAnswer, ToolDetails, ToolInput, ToolResult, ToolResultPatch, block},

@@ -8,6 +8,7 @@ use crate::{
     protocol::{
         message::Content,
         registry::RegisterTool,
+        render::{RenderOptions, Rendering, ToolView},
         tool::{ToolExecute, ToolResult, ToolUpdate},
     },
     signal::CancelSignal,
@@ -36,6 +37,8 @@ pub struct Tool {
 struct Parts {
     prepare: Option<Handler>,
     concurrency: Option<Handler>,
+    render_call: Option<Handler>,
+    render_result: Option<Handler>,
 }
 
 impl Tool {
@@ -165,6 +168,22 @@ impl<P> ToolBuilder<P> {
         self.spec.structured_output = true;
         self
     }
+    /// Draws the call; without it, as the program draws calls.
+    pub fn render_call(
+        mut self,
+        f: impl Fn(&ToolView, &RenderOptions) -> Result<Rendering> + Send + Sync + 'static,
+    ) -> Self {
+        self.parts.render_call = Some(drawn(f));
+        self
+    }
+    /// Draws what there is of a result.
+    pub fn render_result(
+        mut self,
+        f: impl Fn(&ToolView, &RenderOptions) -> Result<Rendering> + Send + Sync + 'static,
+    ) -> Self {
+        self.parts.render_result = Some(drawn(f));
+        self
+    }
     /// The extension draws the box around the call itself.
     pub fn render_shell_self(mut self) -> Self {
         self.spec.render_shell = Some("self");
@@ -214,6 +233,23 @@ impl<P: DeserializeOwned + Send + 'static> ToolBuilder<P> {
         }));
         Tool { spec: self.spec, handler, parts: self.parts, fault: self.fault }
     }
+}
+
+fn drawn(f: impl Fn(&ToolView, &RenderOptions) -> Result<Rendering> + Send + Sync + 'static) -> Handler {
+    #[derive(serde::Deserialize)]
+    struct Draw {
+        value: ToolView,
+        #[serde(default)]
+        options: RenderOptions,
+    }
+    #[derive(Serialize)]
+    struct Out {
+        result: Rendering,
+    }
+    Handler::Sync(Arc::new(move |event, _| {
+        let draw: Draw = serde_json::from_slice(event.json())?;
+        Ok(serde_json::to_vec(&Out { result: f(&draw.value, &draw.options)? })?)
+    }))
 }
 
 /// A question about arguments, answered where it is asked.
@@ -368,6 +404,8 @@ impl Extension {
         spec.handler = self.add(handler);
         spec.prepare = parts.prepare.map(|h| self.add(h));
         spec.concurrency_handler = parts.concurrency.map(|h| self.add(h));
+        spec.render_call = parts.render_call.map(|h| self.add(h));
+        spec.render_result = parts.render_result.map(|h| self.add(h));
         self.registered(self.call.tell("tools.register", &spec));
     }
 }

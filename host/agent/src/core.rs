@@ -287,6 +287,13 @@ impl Core {
         let mut state = self.state();
         state.tools.refresh(registered);
         self.show_tools(&state);
+        // The model that is used may be of a provider that was just registered anew.
+        let used = state.model.as_ref().map(|m| (m.info().provider.clone(), m.info().id.clone()));
+        if let Some((provider, id)) = used
+            && let Some(model) = self.handle.models().and_then(|m| m.added(&provider, &id))
+        {
+            state.model = Some(model);
+        }
     }
 
     pub fn show_tools(&self, state: &State) {

@@ -43,6 +43,13 @@ impl Providers {
         Ok(())
     }
 
+    /// A model of a registered provider as it is now; `None`: it is the program's own, or gone.
+    pub fn added(&self, provider: &str, id: &str) -> Option<Arc<dyn Model>> {
+        let added = self.added.read().unwrap_or_else(PoisonError::into_inner);
+        let own = added.iter().find(|a| a.provider == provider)?;
+        own.models.iter().find(|m| m.info().id == id).cloned()
+    }
+
     /// False: there was none.
     pub fn unregister(&self, provider: &str) -> bool {
         self.take(|a| a.provider == provider)

@@ -45,6 +45,8 @@ pub(crate) struct ToolEntry {
     /// Handlers that are asked about arguments.
     pub(crate) prepare: Option<u64>,
     pub(crate) concurrency: Option<u64>,
+    pub(crate) render_call: Option<u64>,
+    pub(crate) render_result: Option<u64>,
 }
 
 #[derive(Clone)]

@@ -71,7 +71,18 @@ impl Extensions {
         handler: u64,
         event: &Value,
     ) -> Option<T> {
-        let (generation, live) = (of.generation.clone(), of.live.clone());
+        self.drawn_by(&of.generation, &of.live, handler, event).await
+    }
+
+    async fn drawn_by<T: for<'de> Deserialize<'de>>(
+        &self,
+        generation: &Arc<Generation>,
+        live: &Arc<Live>,
+        handler: u64,
+        event: &Value,
+    ) -> Option<T> {
+        let owner = generation.owner();
+        let (generation, live) = (generation.clone(), live.clone());
         let state = EventState::ready(serde_json::to_vec(event).unwrap_or_default());
         let task = self.runtime().spawn_blocking(move || here(&generation, &live, handler, &state));
         let place = event.get("type").and_then(Value::as_str).unwrap_or_default();
@@ -86,7 +97,7 @@ impl Extensions {
             Ok(Err(e)) => e.to_string(),
             Err(_) => format!("no lines within {} s", LIMIT.as_secs()),
         };
-        self.diagnose(of.generation.owner(), place, &error);
+        self.diagnose(owner, place, &error);
         None
     }
 
@@ -111,6 +122,28 @@ impl Extensions {
     pub async fn render_message(&self, message: &Value, expanded: bool, width: u16) -> Rendering {
         let options = json!({"expanded": expanded, "width": width});
         self.render(RendererKind::Message, message, options).await
+    }
+
+    /// A call of an extension's tool, or what there is of its result, by the tool's own renderer.
+    /// `view`: `{toolCallId, args, result?, argsComplete, executionStarted, isPartial, isError}`.
+    pub async fn render_tool(&self, tool: &str, view: &Value, expanded: bool, width: u16) -> Rendering {
+        let published = self.published();
+        let Some(t) = published.tools.iter().find(|t| t.entry.spec.name == tool) else {
+            return Rendering::Default;
+        };
+        let of_result = view.get("result").is_some_and(|r| !r.is_null());
+        let handler = if of_result { t.entry.render_result } else { t.entry.render_call };
+        let Some(handler) = handler else { return Rendering::Default };
+        let event = json!({
+            "type": "render_tool", "value": view, "options": {"expanded": expanded, "width": width},
+        });
+        match self.drawn_by(&t.generation, &t.live, handler, &event).await {
+            Some(Rendering::Lines(mut lines)) => {
+                clean(&mut lines);
+                Rendering::Lines(lines)
+            }
+            other => other.unwrap_or_default(),
+        }
     }
 
     /// A `custom` entry, by the renderer of its type; without one it is not shown.

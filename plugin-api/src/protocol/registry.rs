@@ -58,6 +58,11 @@ pub(crate) struct RegisterTool {
     /// Handler of `concurrency(args)`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub concurrency_handler: Option<u64>,
+    /// Handlers of `renderCall` and `renderResult`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub render_call: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub render_result: Option<u64>,
     pub handler: u64,
 }
 

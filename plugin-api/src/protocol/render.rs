@@ -154,3 +154,25 @@ pub struct MarkdownOptions {
     /// Columns.
     pub available_width: u16,
 }
+
+/// What a tool's own renderers are told.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct ToolView {
+    /// The model's id for the call.
+    pub tool_call_id: String,
+    /// Its arguments, as far as they have come.
+    pub args: serde_json::Value,
+    /// What there is of a result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result: Option<super::tool::ToolResult>,
+    /// The arguments are whole.
+    pub args_complete: bool,
+    /// It runs, or has run.
+    pub execution_started: bool,
+    /// More of the result is coming.
+    pub is_partial: bool,
+    /// It failed.
+    pub is_error: bool,
+}

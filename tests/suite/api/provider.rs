@@ -49,6 +49,10 @@ async fn an_extension_makes_the_answers_of_its_own_provider() {
     patient("the abort", live.engine.request(Op::Abort)).await.unwrap();
     live.wait_after(mark, "the end", |e| matches!(e, Event::AgentSettled)).await;
     assert!(last_said(&live).starts_with("Aborted"), "{}", last_said(&live));
+
+    live.reload().await;
+    live.run("and again").await;
+    assert_eq!(last_said(&live), "Stop and again", "the session goes on with the provider's new life");
     live.close().await;
 }
 

@@ -1,7 +1,8 @@
 //! Tools with all their fields (events.md E.2).
 
 use super::{install, noticed};
-use atomic_agent::{event::Event, hooks::Hooks as _, op::Op, tool::Concurrency};
+use atomic_agent::{event::Event, hooks::Hooks as _, op::Op, surface::Span, tool::Concurrency};
+use atomic_extensions::Rendering;
 use atomic_tests::{
     env::Home,
     live::{Setup, patient, text},
@@ -64,6 +65,27 @@ async fn the_signal_of_a_tool_is_raised_by_an_abort_and_the_tool_may_still_answe
     patient("the abort", live.engine.request(Op::Abort)).await.unwrap();
     live.wait("the end", |e| matches!(e, Event::AgentSettled)).await;
     assert_eq!(live.tool_results(), [("linger".into(), "stopped in time".into(), false)]);
+    live.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_draws_its_call_and_its_result_and_what_it_leaves_out_is_the_programs() {
+    let home = Home::new();
+    install(&home, "tools");
+    let live = Setup::new(&home).start().await;
+    let draw = |tool: &'static str, view: Value, expanded: bool| {
+        let live = &live;
+        async move { live.extensions.render_tool(tool, &view, expanded, 80).await }
+    };
+    let lines = |text: &str| Rendering::Lines(vec![vec![Span { text: text.into(), ..Span::default() }]]);
+    let call = json!({"toolCallId": "1", "args": {"words": ["a"]}, "argsComplete": true});
+    assert_eq!(draw("tally", call.clone(), false).await, lines("counting [\"a\"]"));
+    let mut done = call.clone();
+    done["result"] = json!({"content": [{"type": "text", "text": "1 words"}]});
+    assert_eq!(draw("tally", done.clone(), true).await, lines("1 words"));
+    assert_eq!(draw("tally", done, false).await, Rendering::Hidden);
+    assert_eq!(draw("linger", call.clone(), false).await, Rendering::Default);
+    assert_eq!(draw("bash", call, false).await, Rendering::Default);
     live.close().await;
 }
 

@@ -34,9 +34,6 @@ async fn an_observer_sees_a_snapshot_and_every_change_and_handlers_hear_of_it() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn handlers_hear_what_was_published_in_its_order() {
-    if !atomic_extensions::EVENTS.iter().any(|e| e.name == "workflow_lifecycle") {
-        return;
-    }
     let home = Home::new();
     install(&home, "workflow");
     let live = Setup::new(&home).start().await;

@@ -53,6 +53,10 @@ struct RegisterTool {
     prepare: Option<u64>,
     #[serde(default)]
     concurrency_handler: Option<u64>,
+    #[serde(default)]
+    render_call: Option<u64>,
+    #[serde(default)]
+    render_result: Option<u64>,
     handler: u64,
 }
 
@@ -147,6 +151,8 @@ pub(super) fn call(a: &Asker, op: &str, bytes: &[u8]) -> Outcome {
                 exclusive,
                 prepare: t.prepare,
                 concurrency: t.concurrency_handler,
+                render_call: t.render_call,
+                render_result: t.render_result,
             });
         }
         "commands.register" => {
