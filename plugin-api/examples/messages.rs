@@ -1,6 +1,7 @@
 //! Messages, entries and names of a session, and what can be known of it.
 
 use atomic_plugin_api::prelude::*;
+use std::{future::Future, task::Poll};
 
 export_extension!(activate);
 
@@ -45,9 +46,15 @@ fn activate(pi: &Extension) -> Result<()> {
     // Works on beside the run, and stops with it.
     pi.on(AgentStart, |_, ctx| async move {
         let (pi, signal, ui) = (ctx.pi(), ctx.signal(), ctx.ui());
-        pi.clone().spawn(async move {
-            signal.cancelled().await;
-            ui.notify(format!("the run was stopped: {}", signal.is_cancelled()), Level::Info)
+        pi.spawn(async move {
+            let mut stopped = std::pin::pin!(signal.cancelled());
+            // Polled once: from here on it is this run's.
+            let now = std::future::poll_fn(|cx| Poll::Ready(stopped.as_mut().poll(cx).is_ready())).await;
+            ui.notify("beside the run", Level::Info)?;
+            if !now {
+                stopped.await;
+            }
+            ui.notify("the run was stopped", Level::Info)
         });
         Ok(())
     });

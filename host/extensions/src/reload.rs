@@ -277,6 +277,9 @@ impl Extensions {
             let Some(host) = self.weak().upgrade() else { break };
             let plan = RetirePlan::new(carrier(&old));
             let gone = !self.slots().iter().any(|s| s.owner == old.owner);
+            if gone {
+                calls::tables::end_policies(old.owner, None);
+            }
             self.runtime().spawn(async move {
                 let owner = old.owner;
                 let (library, name, number) =
@@ -284,7 +287,6 @@ impl Extensions {
                 host.retire(old, plan).await;
                 host.left_mapped(&library, &name, number);
                 if gone {
-                    calls::tables::end_policies(owner, None);
                     calls::disown(owner);
                 }
             });

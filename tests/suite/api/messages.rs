@@ -62,8 +62,9 @@ async fn an_interrupt_ends_the_run_with_its_own_words_and_starts_another() {
     let live = Setup::new(&home).turns(turns).start().await;
     live.say("begin").await.unwrap();
     live.wait("the run", |e| matches!(e, Event::TurnStart)).await;
+    noticed(&live, 0, "the task beside the run", |m| m == "beside the run").await;
     live.say("/interrupt look here").await.unwrap();
-    noticed(&live, 0, "the task beside the run", |m| m == "the run was stopped: true").await;
+    noticed(&live, 0, "its end", |m| m == "the run was stopped").await;
     live.wait("both runs", |_| {
         live.events().iter().filter(|e| matches!(&***e, Event::AgentSettled)).count() == 2
     })

@@ -127,13 +127,15 @@ fn usage(entries: &[Arc<Value>], leaf: Option<&str>, context_window: u64) -> Val
 }
 
 /// Resolves when the run that goes on now is aborted; never when nothing goes on.
-pub(super) async fn aborted(a: &Asker) -> Outcome {
-    let signal = a.host.engine("signal")?.view(|v| v.signal.clone());
-    match signal {
-        Some(signal) => signal.cancelled().await,
-        None => std::future::pending().await,
+pub(super) fn aborted(a: &Asker) -> impl Future<Output = Outcome> + Send + use<> {
+    let signal = a.host.engine("signal").map(|engine| engine.view(|v| v.signal.clone()));
+    async move {
+        match signal? {
+            Some(signal) => signal.cancelled().await,
+            None => std::future::pending().await,
+        }
+        Ok(Vec::new())
     }
-    Ok(Vec::new())
 }
 
 fn id_of(entry: &Value) -> Option<&str> {

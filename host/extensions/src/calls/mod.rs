@@ -205,14 +205,22 @@ pub(crate) fn request(
     let given_up = CancellationToken::new();
     let key = (caller.owner, caller.generation, ticket);
     tickets().insert(key, given_up.clone());
+    // The run that goes on now, not the one that may go on when the task below has its turn.
+    let aborted = (op == "signal.wait").then(|| getters::aborted(&a));
     let op = op.to_owned();
     a.host.clone().runtime().spawn(async move {
+        let served = async {
+            match aborted {
+                Some(aborted) => aborted.await,
+                None => serve(&a, &op, &bytes).await,
+            }
+        };
         let outcome = tokio::select! {
             biased;
             () = given_up.cancelled() => None,
             // A dialog that ends with its generation ends with its default; all else is stale.
             () = pending.fenced() => Some(ui::default_answer(&op).map_or_else(|| Err(Failure::stale()), Ok)),
-            outcome = serve(&a, &op, &bytes) => Some(outcome),
+            outcome = served => Some(outcome),
         };
         tickets().remove(&key);
         if let Some(outcome) = outcome {
@@ -235,7 +243,6 @@ async fn serve(a: &Asker, op: &str, bytes: &[u8]) -> Outcome {
     match op {
         "exec" => exec::exec(a, bytes).await,
         "sleep" => exec::sleep(bytes).await,
-        "signal.wait" => getters::aborted(a).await,
         "models.complete" => providers::complete(a, op, bytes).await,
         "provider.headers" | "provider.payload" | "provider.response" | "provider.event" => {
             crate::provider::ask(a.caller.call, op, bytes).await
