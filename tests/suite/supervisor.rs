@@ -156,7 +156,7 @@ fn without_extensions_there_are_no_guards_so_only_the_user_goes_on_like_that() {
         kill_process(pid(engine_of(&run)), Signal::KILL).unwrap();
         at = run.wait_after(at, "the loss", |l| l.contains("the engine ended")).0 + 1;
         if n < 3 {
-            at = run.wait_after(at, "the next one", |l| l.contains("the session goes on")).0 + 1;
+            at = run.wait_after(at, "the next one", |l| l.contains("a new session begins")).0 + 1;
         }
     }
     let done = run.finish().exit(1);

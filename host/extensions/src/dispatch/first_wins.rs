@@ -94,7 +94,15 @@ fn backend(sub: &Sub, handler: u64) -> PublishedTool {
         source: ToolSource::Extension { id: sub.registered.name.clone(), path: sub.registered.path.clone() },
     };
     PublishedTool {
-        entry: ToolEntry { spec, handler, exclusive: false, prepare: None, concurrency: None },
+        entry: ToolEntry {
+            spec,
+            handler,
+            exclusive: false,
+            prepare: None,
+            concurrency: None,
+            render_call: None,
+            render_result: None,
+        },
         generation: sub.generation.clone(),
         live: sub.live.clone(),
         registered: sub.registered.clone(),
