@@ -209,13 +209,13 @@ events! {
     EntryAppended "entry_appended" Notify EntryAppendedPayload => (),
         "all", In "host/agent/src/core.rs";
     WorkflowLifecycle "workflow_lifecycle" Notify WorkflowLifecyclePayload => (),
-        "all", Later "the workflow hub";
+        "all", In "host/extensions/src/workflow_hub/mod.rs";
     WorkflowActivityChanged "workflow_activity_changed" Notify WorkflowActivityChangedPayload => (),
-        "all", Later "the workflow hub";
+        "all", In "host/extensions/src/workflow_hub/mod.rs";
     WorkflowStageCompleted "workflow_stage_completed" Notify WorkflowLifecyclePayload => (),
-        "all", Later "the workflow hub";
+        "all", In "host/extensions/src/workflow_hub/mod.rs";
     WorkflowHeartbeat "workflow_heartbeat" Notify WorkflowHeartbeatPayload => (),
-        "all", Later "the workflow hub";
+        "all", In "host/extensions/src/workflow_hub/mod.rs";
 }
 
 // Two names are both a type and an event; the type namespace and that of values do not meet.
