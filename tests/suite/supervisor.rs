@@ -87,7 +87,7 @@ fn at_a_terminal_a_crash_is_a_question_and_the_user_decides() {
 }
 
 #[test]
-fn a_crash_at_every_start_is_left_out_once_and_said_and_a_clean_end_says_nothing() {
+fn b24_a_crash_at_every_start_is_left_out_once_and_said_and_a_clean_end_says_nothing() {
     let home = Home::new();
     misbehaving(&home, "crasher", "init-segv");
     let run = |args: &[&str]| home.atomic(["--offline", "-p", "hi"]).args(args).run();
@@ -183,6 +183,51 @@ fn a_command_that_does_not_stop_is_named_with_the_way_out() {
     run.finish().ok();
 }
 
+/// Threads that ignore the shutdown, and a thread-local of the extension on the host's thread.
+#[test]
+fn b20_live_threads_and_thread_locals_survive_twenty_reloads_and_the_end() {
+    let home = Home::new();
+    settings(&home, r#"{"engine": {"maxLeftThreads": 1000}}"#);
+    let out = misbehaving(&home, "ticker", "ticker");
+    let mut run = home.atomic(["--offline", "--mode", "lines"]).start();
+    run.wait_for("the start", |l| l.contains("1 extension"));
+    let mut at = 0;
+    for _ in 0..20 {
+        run.say("/reload");
+        at = run.wait_after(at, "a reload", |l| l.contains("reload: ticker")).0 + 1;
+    }
+    wait_for_file(&out, "tick: stale_context");
+    run.say("hello");
+    run.wait_for("an answer", |l| l.contains("You said: hello"));
+    run.close_stdin();
+    let done = run.finish().ok();
+    assert!(!done.stdout.contains("! "), "nothing crashed:\n{}", done.stdout);
+}
+
+#[test]
+fn b30_a_reload_reads_the_settings_again_and_keeps_what_it_does_not_know() {
+    let home = Home::new();
+    let golden = repo().join("tests/golden/1.0/libgolden.so");
+    fs::create_dir_all(home.path("mine")).unwrap();
+    fs::copy(golden, home.path("mine/libgolden.so")).unwrap();
+    let listed = json!({"extensions": [home.path("mine/libgolden.so")]});
+    settings(&home, &listed.to_string());
+    misbehaving(&home, "other", "none");
+    let mut run = home.atomic(["--offline", "--mode", "lines"]).start();
+    run.wait_for("both", |l| l.contains("2 extensions"));
+    let changed = r#"{"extensions": [], "x": 1}"#;
+    settings(&home, changed);
+    run.say("/reload");
+    run.wait_for("the listed one is gone", |l| l.contains("golden 1.0.0") && l.contains("gone"));
+    run.say("/extensions disable other");
+    run.wait_for("a setting is written", |l| l.contains("other"));
+    run.close_stdin();
+    run.finish().ok();
+    let kept: serde_json::Value =
+        serde_json::from_slice(&fs::read(home.atomic_home().join("agent/settings.json")).unwrap()).unwrap();
+    assert_eq!((&kept["x"], &kept["extensions"]), (&json!(1), &json!([])), "{kept}");
+}
+
 /// A guard must not be got rid of by taking its file away and ending the engine.
 #[test]
 fn an_extension_that_is_gone_when_the_engine_is_lost_is_not_simply_left_out() {
@@ -273,6 +318,12 @@ fn an_allocation_that_is_refused_names_who_asked_for_it() {
     run.finish().ok();
 }
 
+fn settings(home: &Home, text: &str) {
+    let agent = home.atomic_home().join("agent");
+    fs::create_dir_all(&agent).unwrap();
+    fs::write(agent.join("settings.json"), text).unwrap();
+}
+
 /// Resident memory of a process in KiB, and its open descriptors.
 fn weight(id: u32) -> (u64, usize) {
     let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
@@ -337,6 +388,24 @@ fn hundreds_of_reloads_of_changing_code_cost_nothing_that_stays() {
     assert_eq!(fs::read_dir(home.atomic_home().join("run")).unwrap().count(), 0);
     let left = fs::read_dir(home.path("tmp")).unwrap().count();
     assert_eq!(left, 0, "temporary files");
+}
+
+#[test]
+fn the_budget_of_what_is_left_behind_is_a_setting() {
+    let home = Home::new();
+    settings(&home, r#"{"engine": {"maxLeftLibraries": 2}}"#);
+    install_version(&home, 0);
+    let mut run = home.atomic(["--offline", "--mode", "lines"]).start();
+    run.wait_for("the start", |l| l.contains("1 extension"));
+    for i in 1..=3 {
+        install_version(&home, i);
+        run.say("/reload");
+        run.wait_for("a reload", |l| l.contains(&format!("-> 1.0.{i}")));
+    }
+    run.wait_for("the reason", |l| l.contains("3 replaced libraries are still mapped"));
+    run.wait_for("the successor", |l| l.contains("(the engine was replaced)"));
+    run.close_stdin();
+    run.finish().ok();
 }
 
 #[test]

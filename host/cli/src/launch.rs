@@ -224,6 +224,11 @@ pub fn extensions_config(
     config.disabled.clone_from(&settings.disabled);
     config.mode = face.mode;
     config.has_ui = face.has_ui;
+    let [libraries, memory, threads] = settings.left_behind;
+    let whole = |n: Option<u64>| n.and_then(|n| usize::try_from(n).ok());
+    config.budget.libraries = whole(libraries).unwrap_or(config.budget.libraries);
+    config.budget.anon_kb = memory.map_or(config.budget.anon_kb, |mb| mb.saturating_mul(1024));
+    config.budget.threads = whole(threads).unwrap_or(config.budget.threads);
     config.init_timeout = settings.init_timeout.unwrap_or(config.init_timeout);
     config.handler_timeout = settings.handler_timeout.unwrap_or(config.handler_timeout);
     config.gate_timeout = settings.gate_timeout.or(config.gate_timeout.filter(|_| !face.has_ui));

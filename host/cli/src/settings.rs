@@ -34,6 +34,9 @@ pub struct Settings {
     pub handler_timeout: Option<Duration>,
     /// How often boundary hooks may go on in one prompt.
     pub max_hook_continuations: Option<usize>,
+    /// What replaced extensions may leave behind before the engine is replaced: mapped libraries,
+    /// MiB of their private memory, threads that would not stop.
+    pub left_behind: [Option<u64>; 3],
     /// What was not understood.
     pub warnings: Vec<Card>,
 }
@@ -70,6 +73,8 @@ impl Settings {
             handler_timeout: reader.time("extensions.handlerTimeoutMs"),
             max_hook_continuations: reader
                 .get("agent.maxHookContinuations", "a whole number", |v| usize::try_from(v.as_u64()?).ok()),
+            left_behind: ["engine.maxLeftLibraries", "engine.maxLeftMemoryMb", "engine.maxLeftThreads"]
+                .map(|key| reader.get(key, "a whole number", |v| v.as_u64())),
             warnings: Vec::new(),
         };
         Ok(Settings { warnings: reader.warnings, ..settings })
@@ -145,6 +150,10 @@ impl Surroundings for Around {
         let path = project.join(".atomic").join("settings.json");
         let map = kept_json::read(&path, Keys::LastWins).ok()?;
         Reader { path: &path, map: &map, warnings: Vec::new() }.list(&self.paths)
+    }
+    fn of_user(&self) -> Result<(Option<Listed>, Vec<String>), String> {
+        let now = Settings::read(&self.paths).map_err(|broken| broken.what)?;
+        Ok((now.listed, now.disabled.into_iter().collect()))
     }
     fn context_files(&self) -> Vec<ContextFile> {
         context_files::read(&self.paths, context_files::Project::Trusted).0

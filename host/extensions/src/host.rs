@@ -5,6 +5,7 @@ use crate::{
     breadcrumb,
     calls::{Bus, Failure, providers::Waiting, state::SessionState},
     copies::Copies,
+    discover::Listed,
     dispatch::Prompts,
     generation::Generation,
     graveyard::Graveyard,
@@ -113,6 +114,8 @@ pub struct Extensions {
     /// Flags that may belong to an extension that comes in later; a value that was given with `=`.
     pub(crate) late_flags: Mutex<BTreeMap<String, Option<String>>>,
     disabled: Mutex<BTreeSet<String>>,
+    /// The `extensions` list of the user's settings.
+    listed: Mutex<Option<Listed>>,
     pub(crate) trust: trust::State,
     pub(crate) prompts: Prompts,
     bus: Bus,
@@ -148,6 +151,7 @@ impl Extensions {
             watchdog: Watchdog::default(),
             copies: Copies::open(&config.home),
             skipped: Mutex::new(config.skip.iter().cloned().collect()),
+            listed: Mutex::new(config.listed.clone()),
             disabled: Mutex::new(config.disabled.iter().cloned().collect()),
             trust: trust::State::new(
                 &config.cwd,
@@ -221,6 +225,20 @@ impl Extensions {
         };
         let brings = |t: &trust::Territory| !self.unopened(t).is_empty() || listed(&t.dir);
         self.trust.all().iter().any(|t| t.decision.is_none() && brings(t))
+    }
+    pub(crate) fn listed(&self) -> Option<Listed> {
+        lock(&self.listed).clone()
+    }
+    /// The user's settings as they are now; what is wrong with them, if they cannot be read.
+    pub(crate) fn read_settings_again(&self) -> Option<String> {
+        match self.config.surroundings.as_ref()?.of_user() {
+            Ok((listed, disabled)) => {
+                *lock(&self.listed) = listed;
+                self.set_disabled(disabled);
+                None
+            }
+            Err(why) => Some(format!("{why}; what was read before goes on")),
+        }
     }
     pub(crate) fn disabled(&self) -> BTreeSet<String> {
         lock(&self.disabled).clone()

@@ -63,6 +63,7 @@ impl Extensions {
     /// Looks at the disk again. A named reload touches nothing else.
     async fn plan_reload(&self, names: &[String]) -> (Vec<Plan>, ReplaceReport) {
         let mut report = ReplaceReport::default();
+        report.notes.extend(self.read_settings_again());
         // Somebody asks for it: what was left out after a crash has another chance.
         lock(self.skipped()).retain(|s| !names.is_empty() && !names.contains(s));
         let among = |name: &str| names.is_empty() || names.iter().any(|n| n == name);

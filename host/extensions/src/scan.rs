@@ -52,7 +52,7 @@ impl Extensions {
             global_dirs: config.global_dirs.clone(),
             bundled_dir: config.bundled_dir.clone(),
             no_extensions: config.no_extensions,
-            listed: config.listed.clone(),
+            listed: self.listed(),
             lenders: config.trust.as_ref().map(|t| t.borrowed.clone()).unwrap_or_default(),
             target: atomic_plugin_api::manifest::TARGET.to_owned(),
         }

@@ -59,6 +59,9 @@ pub struct TrustPlan {
 pub trait Surroundings: Send + Sync + std::fmt::Debug {
     /// The `extensions` list of a project's settings.
     fn listed(&self, project: &Path) -> Option<Listed>;
+    /// What the user's settings say now of what is loaded: the list of `extensions`, and the names
+    /// that are not. An error is a sentence for a person; what was read before goes on.
+    fn of_user(&self) -> Result<(Option<Listed>, Vec<String>), String>;
     /// What a trusted project says to the model; the user's own first.
     fn context_files(&self) -> Vec<ContextFile>;
     /// Writes down that an extension is (not) to load; answers all that are not.
