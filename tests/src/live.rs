@@ -19,10 +19,11 @@ use atomic_tools::ToolsConfig;
 use serde_json::{Value, json};
 use std::{
     path::Path,
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, MutexGuard},
+    task::{Context, Poll},
     time::Duration,
 };
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc::UnboundedReceiver};
 
 /// How a session is to be.
 pub struct Setup {
@@ -90,13 +91,12 @@ impl Setup {
             cwd,
         });
         // Before the extensions are bound: what they had to say until now comes with that.
-        let mut incoming = engine.handle().subscribe();
+        let incoming = engine.handle().subscribe();
         extensions.bind(engine.handle().clone());
-        let events = Arc::new(Events::default());
+        let events = Arc::new(Events { incoming: Mutex::new(incoming), ..Events::default() });
         let recorder = events.clone();
         tokio::spawn(async move {
-            while let Some(event) = incoming.recv().await {
-                recorder.list.lock().unwrap().push(event);
+            while std::future::poll_fn(|cx| recorder.record(cx)).await {
                 recorder.changed.notify_waiters();
             }
         });
@@ -124,10 +124,40 @@ impl Models for Catalogue {
     }
 }
 
-#[derive(Default)]
 struct Events {
+    incoming: Mutex<UnboundedReceiver<Arc<Event>>>,
     list: Mutex<Vec<Arc<Event>>>,
     changed: Notify,
+}
+
+impl Default for Events {
+    fn default() -> Self {
+        let (_, incoming) = tokio::sync::mpsc::unbounded_channel();
+        Events { incoming: Mutex::new(incoming), list: Mutex::default(), changed: Notify::new() }
+    }
+}
+
+impl Events {
+    /// The next event, listed under the same lock that took it out. False: the engine is gone.
+    fn record(&self, cx: &mut Context<'_>) -> Poll<bool> {
+        let mut incoming = self.incoming.lock().unwrap();
+        incoming.poll_recv(cx).map(|event| {
+            let more = event.is_some();
+            self.list.lock().unwrap().extend(event);
+            more
+        })
+    }
+
+    /// All that was told before this call, whether the recorder has had its turn or not.
+    fn so_far(&self) -> MutexGuard<'_, Vec<Arc<Event>>> {
+        let mut incoming = self.incoming.lock().unwrap();
+        let mut list = self.list.lock().unwrap();
+        while let Ok(event) = incoming.try_recv() {
+            list.push(event);
+            self.changed.notify_waiters();
+        }
+        list
+    }
 }
 
 /// A running session.
@@ -141,11 +171,11 @@ pub struct Live {
 impl Live {
     /// All events so far.
     pub fn events(&self) -> Vec<Arc<Event>> {
-        self.events.list.lock().unwrap().clone()
+        self.events.so_far().clone()
     }
     /// How many there are: to wait only for later ones.
     pub fn mark(&self) -> usize {
-        self.events.list.lock().unwrap().len()
+        self.events.so_far().len()
     }
     /// The first event that holds.
     pub async fn wait(&self, what: &str, holds: impl Fn(&Event) -> bool) -> Arc<Event> {

@@ -184,6 +184,10 @@ impl Prompt<'_> {
 
     fn answer(&mut self, answer: Answer) -> Next {
         self.waiting = self.waiting.saturating_sub(1);
+        // What an extension took starts no run, so no event says that the engine is idle again.
+        if answer.as_ref().is_ok_and(|a| a["disposition"] == "handled") {
+            self.ask(Op::WaitForIdle);
+        }
         if let Err(e) = answer {
             // `Op::UserBash` is the only one that is followed by an event of its own.
             self.bash = false;
