@@ -9,7 +9,7 @@ use crate::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 type Op = Box<dyn Fn(&[u8]) -> Outcome + Send + Sync>;
 type Fallback = Box<dyn Fn(&str, &[u8]) -> Outcome + Send + Sync>;
@@ -115,7 +115,7 @@ impl Extension {
     /// `stale_context`, `bad_request` for a version that is no semver of the major.
     pub fn provide(&self, service: Service) -> Result<ServiceToken> {
         let Service { key, major, version, scope, ops, fallback } = service;
-        let index = self.call.state.add_service(Arc::new(move |op, body| match (ops.get(op), &fallback) {
+        let index = self.call.state.add_service(Box::new(move |op, body| match (ops.get(op), &fallback) {
             (Some(f), _) => f(body),
             (None, Some(f)) => f(op, body),
             (None, None) => Err(Error::new("unsupported", format!("no operation `{op}`"))),

@@ -1,7 +1,7 @@
 //! A scratch home and project, and the real `atomic` started in them with nothing of the
 //! machine's own environment but the PATH.
 
-use crate::libs;
+use crate::{libs, scratch::Scratch};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 use std::{
@@ -14,7 +14,6 @@ use std::{
     sync::{Arc, Condvar, Mutex},
     time::{Duration, Instant},
 };
-use tempfile::TempDir;
 
 /// Nothing here is expected to take this long: it ends a test that hangs.
 pub const PATIENCE: Duration = Duration::from_secs(120);
@@ -27,7 +26,7 @@ pub fn rounds(soak: usize) -> usize {
 
 /// A person's machine: a home, an Atomic home in it, a project directory.
 pub struct Home {
-    dir: TempDir,
+    dir: Scratch,
 }
 
 impl Default for Home {
@@ -39,7 +38,14 @@ impl Default for Home {
 impl Home {
     /// Empty.
     pub fn new() -> Self {
-        let dir = tempfile::Builder::new().prefix("atomic-test-").tempdir().unwrap();
+        Self::at(Scratch::own())
+    }
+    /// For building extensions with cargo: in the same place each time, empty but for the SDK,
+    /// so that only the first build there compiles it. One test at a time has it.
+    pub fn of_crates() -> Self {
+        Self::at(Scratch::shared("home/.atomic/sdk"))
+    }
+    fn at(dir: Scratch) -> Self {
         let home = Home { dir };
         for d in [home.atomic_home(), home.cwd(), home.extensions(), home.path("tmp")] {
             fs::create_dir_all(d).unwrap();
@@ -124,6 +130,7 @@ impl Home {
             ("LANG".into(), "C.UTF-8".into()),
             ("NO_COLOR".into(), "1".into()),
         ];
+        env.extend(self.dir.environment());
         // A nested cargo needs to find its toolchain and its registry.
         for name in ["RUSTUP_HOME", "CARGO_HOME", "RUSTUP_TOOLCHAIN"] {
             if let Some(value) = std::env::var_os(name) {

@@ -11,5 +11,6 @@ pub mod live;
 pub mod model_server;
 pub mod patch;
 pub mod pty;
+mod scratch;
 pub mod session;
 pub mod tree;

@@ -63,6 +63,12 @@ fn workspace() -> &'static Path {
     })
 }
 
+/// Where crates that a test makes in a scratch home are built: their dependencies are the same
+/// each time.
+pub fn crates_target() -> PathBuf {
+    target_dir().join("fixtures/crates")
+}
+
 /// `lib<name>.so`, as this system calls it.
 pub fn file_name(crate_name: &str) -> String {
     let name = crate_name.replace('-', "_");

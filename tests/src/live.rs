@@ -38,6 +38,8 @@ impl Setup {
         let mut config = ExtensionsConfig::new(home.atomic_home(), home.cwd());
         // A handler that hangs on purpose is given up soon; nothing healthy comes near it.
         config.init_timeout = Duration::from_secs(20);
+        let own = atomic_tools::builtin_tools(ToolsConfig::default());
+        config.builtin_tools = own.iter().map(|t| t.spec().name.clone()).collect();
         Setup { turns: json!([]), has_ui: false, config }
     }
     /// What the model says, turn by turn.
@@ -326,5 +328,14 @@ pub async fn line(file: &Path, what: &str, holds: impl Fn(&str) -> bool) -> Stri
     match tokio::time::timeout(PATIENCE, found).await {
         Ok(line) => line,
         Err(_) => panic!("waiting for {what}; the file: {:#?}", lines(file)),
+    }
+}
+
+/// The same for a test without a runtime.
+pub fn wait_for_file(file: &Path, what: &str) {
+    let deadline = std::time::Instant::now() + PATIENCE;
+    while !lines(file).iter().any(|l| l == what) {
+        assert!(std::time::Instant::now() < deadline, "waiting for {what}; the file: {:#?}", lines(file));
+        std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -4,7 +4,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod activation;
-mod demo;
+mod answers;
+mod conflicts;
+mod crash_matrix;
 mod extension_commands;
 mod first_party;
 mod flags;
@@ -14,10 +16,13 @@ mod instances;
 mod isolation;
 mod members;
 mod model_server;
+mod overruns;
 mod panics;
 mod peer;
 mod program;
+mod prompt;
 mod refusals;
 mod small_server;
+mod supervisor;
 mod tidy;
 mod versions;

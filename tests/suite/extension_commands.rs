@@ -3,7 +3,7 @@
 use atomic_tests::{
     env::Home,
     libs::{self, file_name, first_party},
-    live::{bash, lines, text},
+    live::{lines, text},
     patch::{manifest_copy, misbehaving},
     tree::{repo, shell_blocks},
 };
@@ -21,12 +21,13 @@ fn path() -> OsString {
 #[test]
 fn the_commands_of_the_readme_work() {
     let page = fs::read_to_string(repo().join("README.md")).unwrap();
-    let home = Home::new();
+    let home = Home::of_crates();
     let mut said = String::new();
     for block in shell_blocks(&page) {
         let mut shell = Command::new("bash");
         shell.args(["-euo", "pipefail", "-c", &block]).current_dir(home.cwd());
         shell.env_clear().envs(home.environment()).env("PATH", path());
+        shell.env("CARGO_TARGET_DIR", libs::crates_target());
         let out = shell.output().unwrap();
         let text = String::from_utf8_lossy(&out.stdout).into_owned();
         assert!(out.status.success(), "{block}\n{text}\n{}", String::from_utf8_lossy(&out.stderr));
@@ -34,6 +35,15 @@ fn the_commands_of_the_readme_work() {
     }
     assert!(said.contains("hello-me"), "the list names the new extension:\n{said}");
     assert!(said.to_lowercase().contains("hello, you"), "its tool answered:\n{said}");
+    assert!(said.contains("1 passed"), "its test ran:\n{said}");
+    assert!(home.extensions().join(file_name("hello-me")).exists());
+
+    // The page's own extension in place of the template's: changed, installed again, at work.
+    let own = page.split("```rust\n").nth(1).and_then(|r| r.split("```").next()).unwrap();
+    fs::write(home.cwd().join("hello-me/src/lib.rs"), own).unwrap();
+    home.atomic(["extension", "install", "hello-me"]).run().ok();
+    let done = home.atomic(["--offline", "-p", "call greet {\"name\":\"Bo\"}"]).run().ok();
+    assert!(done.stdout.contains("Hello, Bo!"), "{}", done.stdout);
 }
 
 #[test]
@@ -87,7 +97,7 @@ fn a_library_is_installed_under_its_name_and_removed_again() {
 
 #[test]
 fn a_library_a_folder_and_a_crate_can_be_named_on_the_command_line() {
-    let home = Home::new();
+    let home = Home::of_crates();
     let out = home.path("named.out");
     let folder = home.path("folder");
     fs::create_dir_all(&folder).unwrap();
@@ -107,59 +117,10 @@ fn a_library_a_folder_and_a_crate_can_be_named_on_the_command_line() {
         text("done")
     ]);
     let script = home.script(&turns).display().to_string();
-    let json =
-        home.atomic(["--mode", "json", "-p", "hi", "--script", &script, "-e", "from-crate"]).run().ok();
+    let json = home
+        .atomic(["--mode", "json", "-p", "hi", "--script", &script, "-e", "from-crate"])
+        .env("CARGO_TARGET_DIR", libs::crates_target())
+        .run()
+        .ok();
     assert!(json.stdout.contains("Hello, Bo!"), "{}\n{}", json.stdout, json.stderr);
-}
-
-#[test]
-fn an_extension_is_also_a_program() {
-    let home = Home::new();
-    misbehaving(&home, "program", "main");
-    let done =
-        home.atomic(["extension", "run", "program", "--", "3", "two words", "--flag"]).run_with("from stdin");
-    assert_eq!(done.code, Some(3), "{}", done.stderr);
-    assert_eq!(done.stdout, "args [\"3\", \"two words\", \"--flag\"] stdin from stdin\n");
-    // Another extension of the same home is not loaded for it.
-    let other = misbehaving(&home, "other", "none");
-    home.atomic(["extension", "run", "program", "--", "0"]).run().ok();
-    assert!(lines(&other).is_empty(), "{:?}", lines(&other));
-    assert!(home.sessions().is_empty());
-}
-
-#[test]
-fn an_extension_without_a_program_says_so() {
-    let home = Home::new();
-    misbehaving(&home, "plain", "none");
-    let done = home.atomic(["extension", "run", "plain", "--", "x"]).run().exit(1);
-    assert!(done.stderr.contains("plain"), "{}", done.stderr);
-}
-
-#[test]
-fn the_first_party_extensions_are_bundled_beside_the_program() {
-    let home = Home::new();
-    let bin = home.path("bin");
-    fs::create_dir_all(&bin).unwrap();
-    let program = bin.join("atomic");
-    fs::copy(libs::atomic(), &program).unwrap();
-    let own = |args: &[&str]| {
-        let mut run = Command::new(&program);
-        run.args(args).env_clear().envs(home.environment()).current_dir(home.cwd());
-        let out = run.stdin(std::process::Stdio::null()).output().unwrap();
-        let (said, told) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
-        assert!(out.status.success(), "{args:?}\n{said}\n{told}");
-        said.into_owned()
-    };
-    own(&["extension", "bundle", first_party("hello").parent().unwrap().to_str().unwrap()]);
-    let laid: Vec<String> = fs::read_dir(bin.join("extensions"))
-        .unwrap()
-        .map(|e| e.unwrap().file_name().to_string_lossy().into_owned())
-        .collect();
-    for name in ["hello", "event-log", "permission-gate", "protected-paths", "todo"] {
-        assert!(laid.contains(&file_name(name)), "{name}: {laid:?}");
-    }
-    // From there they load by themselves.
-    let script = home.script(&json!([bash("rm -rf x"), text("done")]));
-    let said = own(&["--mode", "json", "-p", "hi", "--script", script.to_str().unwrap()]);
-    assert!(said.contains("Blocked by permission-gate"), "{said}");
 }

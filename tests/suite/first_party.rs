@@ -143,3 +143,24 @@ fn the_event_log_goes_on_over_a_reload_in_a_new_generation() {
         assert_eq!(of(generation).iter().filter(|e| **e == "agent_settled").count(), 1);
     }
 }
+
+#[test]
+fn help_all_lists_the_flags_of_trusted_extensions_and_never_those_of_the_project() {
+    let (home, _) = with(&["event-log"], json!([]));
+    let project = home.write(
+        &format!(
+            "{}/.atomic/extensions/{}",
+            home.cwd().display(),
+            atomic_tests::libs::file_name("protected-paths")
+        ),
+        std::fs::read(first_party("protected-paths")).unwrap(),
+    );
+    assert!(project.exists());
+    let all = home.atomic(["--help-all", "--approve"]).run().ok();
+    assert!(all.stdout.contains("Extension options:\n      --event-log <VALUE>"), "{}", all.stdout);
+    assert!(!all.stdout.contains("--protect"), "{}", all.stdout);
+    for args in [&["--help-all", "--no-extensions"][..], &["--help"], &["-h"]] {
+        let none = home.atomic(args).run().ok();
+        assert!(!none.stdout.contains("event-log"), "{args:?}");
+    }
+}

@@ -146,8 +146,11 @@ async fn scopes_load_before_names_and_a_project_without_trust_is_not_opened() {
         let live = setup.start().await;
         let names: Vec<String> = live.extensions.list().into_iter().map(|e| e.name).collect();
         assert_eq!(names, expected);
-        let told =
-            live.report.notes.iter().any(|n| n.contains("a-project") || n.contains(&file_name("a-project")));
+        let told = live
+            .report
+            .notes
+            .iter()
+            .any(|n| n.contains("not trusted") && n.contains(&file_name("a-project")));
         assert_eq!(told, !trusted, "{:?}", live.report.notes);
         live.close().await;
     }
@@ -207,5 +210,72 @@ async fn a_service_of_one_library_answers_another_and_goes_with_its_provider() {
     live.say("/lookup fixture.story").await.unwrap();
     let said = atomic_tests::live::line(&b, "an answer", |l| l.starts_with("lookup")).await;
     assert!(said.starts_with("lookup error"), "{said}");
+    live.close().await;
+}
+
+/// A file that does not load shadows nobody: not one that the loader refuses, not one whose own
+/// activation fails. What is said is true.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_library_that_does_not_load_leaves_its_name_to_the_next_one() {
+    let fixture = libs::fixture("misbehaving");
+    let home = Home::new();
+    let at = |name: &str| home.extensions().join(file_name(name));
+    misbehaving_copy(&fixture, &at("a-fails"), "same", "init-err");
+    misbehaving_copy(&fixture, &at("b-good"), "same", "none:good");
+    misbehaving_copy(&fixture, &at("c-late"), "same", "none:late");
+    // Garbage in its dynamic section: only the system's loader sees it.
+    misbehaving_copy(&fixture, &at("0-loader"), "same", "none");
+    let mut bytes = fs::read(at("0-loader")).unwrap();
+    let needed = b"libc.so.6\0";
+    let name = bytes.windows(needed.len()).position(|w| w == needed).expect("it needs the C library");
+    bytes[name..name + 4].copy_from_slice(b"gone");
+    fs::write(at("0-loader"), bytes).unwrap();
+
+    let turns = json!([{ "toolCalls": [{ "name": "fixture_tool", "arguments": {} }] }, text("ok")]);
+    let live = Setup::new(&home).turns(turns).start().await;
+    let codes: Vec<&str> = live.report.refused.iter().map(|r| r.code()).collect();
+    assert_eq!(codes, ["extension::dlopen", "extension::init_failed"]);
+    live.run("call it").await;
+    assert_eq!(live.tool_results()[0].1, "fixture_tool of good");
+    let told = |notes: &[String]| {
+        let of: Vec<&String> = notes.iter().filter(|n| n.contains("was skipped")).collect();
+        assert_eq!(of.len(), 1, "{notes:?}");
+        assert!(of[0].contains(&format!("is loaded from {}", at("b-good").display())), "{}", of[0]);
+        assert!(of[0].contains(&file_name("c-late")), "{}", of[0]);
+    };
+    told(&live.report.notes);
+
+    let report = live.reload().await;
+    told(&report.notes);
+    assert_eq!(report.extensions.len(), 1, "{report:?}");
+    assert_eq!(live.extensions.list()[0].path, at("b-good"));
+    // The first one is mended: it comes first again.
+    fs::remove_file(at("0-loader")).unwrap();
+    misbehaving_copy(&fixture, &at("0-loader"), "same", "none:mended");
+    live.reload().await;
+    assert_eq!(live.extensions.list()[0].path, at("0-loader"));
+    live.close().await;
+}
+
+/// A working directory need not be UTF-8: what crosses is its lossy text.
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_directory_that_is_not_utf8_reaches_extensions_as_lossy_text() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let home = Home::new();
+    let cwd = home.path(std::ffi::OsStr::from_bytes(b"b\xffd"));
+    fs::create_dir_all(&cwd).unwrap();
+    let out = misbehaving(&home, "a", "none:a");
+    // Its own file too.
+    let file = home.extensions().join(std::ffi::OsStr::from_bytes(b"lib\xff.so"));
+    misbehaving_copy(&libs::fixture("misbehaving"), &file, "b", "none");
+    let turns = json!([{ "toolCalls": [{ "name": "fixture_tool", "arguments": {} }] }, text("ok")]);
+    let live = Setup::new(&home).turns(turns).config(|c| c.cwd = cwd).start().await;
+    live.run("call it").await;
+    assert_eq!(live.tool_results(), [("fixture_tool".to_owned(), "fixture_tool of a".to_owned(), false)]);
+    live.say("/where:1").await.unwrap();
+    let said = atomic_tests::live::line(&out, "its paths", |l| l.starts_with("where ")).await;
+    assert!(said.contains("b\u{fffd}d commands "), "{said}");
+    assert!(said.ends_with("session true"), "{said}");
     live.close().await;
 }

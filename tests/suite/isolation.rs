@@ -31,14 +31,20 @@ fn what_an_extension_prints_never_reaches_stdout() {
 
 #[test]
 fn a_crash_is_one_line_that_names_the_extension_and_the_session_opens_again() {
-    for mode in ["segv:tool_call", "segv:sync-context", "abort:tool_call", "segv:message_update"] {
+    for (mode, what) in [
+        ("segv:tool_call", "SIGSEGV in tool_call"),
+        ("segv:sync-context", "SIGSEGV in context"),
+        ("abort:tool_call", "SIGABRT in tool_call"),
+        ("segv:message_update", "SIGSEGV in message_update"),
+    ] {
         let (home, script) = home();
         misbehaving(&home, "neighbour", "none");
         misbehaving(&home, "crasher", mode);
         let done = home.atomic(["-p", "hi", "--script", &script]).run().exit(70);
-        let told: Vec<&str> = done.stderr.lines().filter(|l| l.contains("crasher")).collect();
+        let told: Vec<&str> = done.stderr.lines().filter(|l| l.starts_with("atomic: ")).collect();
         assert_eq!(told.len(), 1, "{mode}:\n{}", done.stderr);
-        assert!(!done.stderr.contains("neighbour"), "{mode}: blames only one\n{}", done.stderr);
+        assert!(told[0].contains("crasher") && told[0].contains(what), "{mode}: {}", told[0]);
+        assert!(!told[0].contains("neighbour"), "{mode}: blames only one\n{}", done.stderr);
         // What was said before the crash is there, and goes on without the extension.
         let file = home.sessions().pop().expect("the session was written");
         let again = home.script(&json!([text("still here")]));
@@ -63,10 +69,19 @@ fn a_crash_while_loading_names_the_library() {
 #[test]
 fn an_extension_that_ends_the_process_leaves_a_session_that_opens_again() {
     let (home, script) = home();
-    misbehaving(&home, "leaver", "exit:tool_call");
-    let done = home.atomic(["-p", "hi", "--script", &script]).run();
-    assert_eq!(done.stdout, "");
-    assert_ne!(done.code, Some(0), "an unfinished run is no success");
+    for (mode, what) in [
+        ("init-exit", "exit called in activate"),
+        ("exit:sync-agent_end", "exit called in agent_end"),
+        ("exit:tool_call", "exit called in tool_call"),
+    ] {
+        misbehaving(&home, "leaver", mode);
+        let kept = (mode != "exit:tool_call").then_some("--no-session");
+        let done = home.atomic(["-p", "hi", "--script", &script]).args(kept).run().exit(70);
+        assert_eq!(done.stdout, "", "{mode}: an unfinished run has no answer");
+        let told: Vec<&str> = done.stderr.lines().filter(|l| l.contains("leaver")).collect();
+        assert_eq!(told.len(), 1, "{mode}:\n{}", done.stderr);
+        assert!(told[0].contains(what), "{mode}: {}", told[0]);
+    }
     std::fs::remove_file(home.extensions().join(atomic_tests::libs::file_name("leaver"))).unwrap();
     let again = home.script(&json!([text("still here")]));
     home.atomic(["-c", "-p", "again", "--script", again.to_str().unwrap()]).run().ok();

@@ -81,7 +81,12 @@ async fn files_that_are_no_extension_are_refused_with_what_they_are() {
     other_schema[magic + 8] = 99;
     let mut endless = bytes.clone();
     endless[magic + 12..magic + 16].copy_from_slice(&u32::MAX.to_le_bytes());
+    // Byte 18 of an ELF header is its machine; 0x28 is 32-bit Arm, on no machine that runs this.
+    let mut other_machine = bytes.clone();
+    other_machine[18] = 0x28;
     for (what, content, code) in [
+        #[cfg(target_os = "linux")]
+        ("another machine's code", other_machine, "extension::other_machine"),
         ("a text", b"hello".to_vec(), "extension::not_a_library"),
         ("nothing", Vec::new(), "extension::not_a_library"),
         ("half a library", bytes[..bytes.len() / 2].to_vec(), "extension::not_a_library"),

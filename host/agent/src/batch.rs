@@ -6,7 +6,7 @@ use crate::{
     hooks::Notice,
     message::ToolCall,
     run::Run,
-    tool::{Concurrency, PartialResult, Tool, ToolError, ToolInvocation, ToolOutput},
+    tool::{Concurrency, PartialResult, Tool, ToolError, ToolInvocation, ToolOutput, ToolSource},
     turn::{ABORTED, Answered},
 };
 use serde_json::Value;
@@ -85,7 +85,11 @@ impl Run<'_> {
                 () = &mut overdue => {
                     tasks.abort_all();
                     for Running { call, .. } in running.drain(..) {
-                        let text = format!("{ABORTED}; the tool did not stop when it was told to");
+                        let whose = match &call.tool.spec().source {
+                            ToolSource::Builtin => String::new(),
+                            ToolSource::Extension { id, .. } => format!(" of the extension {id}"),
+                        };
+                        let text = format!("{ABORTED}; the tool{whose} did not stop when it was told to");
                         let finished = (Err(ToolError(text)), Duration::ZERO);
                         answered.push(self.finish(call, finished).await);
                     }

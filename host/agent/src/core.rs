@@ -7,7 +7,7 @@ use crate::{
     engine::PromptParts,
     event::Event,
     handle::{EngineHandle, View},
-    hooks::{Hooks, InputSource, StreamingBehavior, SystemPromptOptions},
+    hooks::{Hooks, InputSource, StartReason, StreamingBehavior, SystemPromptOptions},
     jobs::Job,
     message::{BashExecutionMessage, CustomMessage, ImageContent, Message},
     model::{Model, Models, ThinkingLevel},
@@ -34,6 +34,8 @@ pub(crate) struct Core {
     pub cwd: PathBuf,
     pub bash: Option<Arc<dyn Tool>>,
     pub parts: PromptParts,
+    /// Of the first session_start.
+    pub start_reason: StartReason,
     session: Mutex<Session>,
     state: Mutex<State>,
     jobs: mpsc::UnboundedSender<Job>,
@@ -58,6 +60,8 @@ pub(crate) struct State {
     /// `agent_settled` is being told.
     pub settling: bool,
     pub bash: Option<CancellationToken>,
+    /// Of the extensions' commands that are running.
+    pub commands: CancellationToken,
     pub pending_bash: Vec<BashExecutionMessage>,
     /// Input that is on its way through the `input` hooks into the queue.
     pub admissions: VecDeque<Admission>,
@@ -80,6 +84,7 @@ impl State {
             closing: CancellationToken::new(),
             settling: false,
             bash: None,
+            commands: CancellationToken::new(),
             pending_bash: Vec::new(),
             admissions: VecDeque::new(),
             idle_waiters: Vec::new(),
@@ -136,6 +141,7 @@ impl Core {
         models: Arc<dyn Models>,
         bash: Option<Arc<dyn Tool>>,
         parts: PromptParts,
+        start_reason: StartReason,
         session: Session,
         state: State,
         jobs: mpsc::UnboundedSender<Job>,
@@ -147,6 +153,7 @@ impl Core {
             models,
             bash,
             parts,
+            start_reason,
             session: Mutex::new(session),
             state: Mutex::new(state),
             jobs,

@@ -11,7 +11,7 @@ use crate::{
     core::{Core, State, show_session},
     event::Event,
     handle::{EngineHandle, Mode, OpRequest, View},
-    hooks::{ContextFile, Hooks},
+    hooks::{ContextFile, Hooks, StartReason},
     jobs::{self, Job},
     model::{Model, ModelInfo, Models, ThinkingLevel},
     ops,
@@ -67,7 +67,13 @@ impl Engine {
     }
 
     /// A handle to give to the hooks, and to subscribe to, before anything happens.
-    pub fn prepare(mut config: EngineConfig) -> Self {
+    pub fn prepare(config: EngineConfig) -> Self {
+        Self::prepare_for(config, StartReason::Startup)
+    }
+
+    /// For an engine that goes on where another one ended: `resume` after a crash, `reload` when
+    /// it was replaced in order.
+    pub fn prepare_for(mut config: EngineConfig, reason: StartReason) -> Self {
         let thinking = clamp(config.thinking, config.model.as_deref().map(Model::info));
         if let Err(e) = record_model(&mut config.session, config.model.as_deref(), thinking) {
             config.session.note(e.to_string());
@@ -106,6 +112,7 @@ impl Engine {
             config.models,
             bash,
             config.prompt,
+            reason,
             config.session,
             state,
             jobs_tx,

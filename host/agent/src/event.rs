@@ -81,6 +81,7 @@ pub enum Event {
     SessionReady {
         reason: StartReason,
         session_id: String,
+        #[serde(with = "crate::lossy_path::option")]
         session_file: Option<PathBuf>,
     },
     /// A question of an extension; answer with `Op::Answer`.
@@ -115,4 +116,41 @@ pub enum Event {
     },
     /// The engine is gone; nothing follows.
     Stopped,
+
+    // Of the supervisor, which outlives an engine (boundary.md 11).
+    /// The engine's process died, or was ended because it hung. Whatever was asked of it has
+    /// been answered with an error by now.
+    EngineLost {
+        /// One sentence for a person.
+        what: String,
+        /// Declared names of whoever it was, surest first; empty when nobody can be named.
+        extensions: Vec<String>,
+        /// The event or activity they were in.
+        event: Option<String>,
+        /// Calls that had begun and have no result: they may have had effects.
+        unanswered: Vec<UnansweredCall>,
+    },
+    /// Another engine goes on with the same session.
+    EngineRestarted {
+        /// Extensions that were left out.
+        without: Vec<String>,
+        /// Nothing was lost: the engine was replaced to get memory and threads back.
+        planned: bool,
+    },
+    /// An extension's handler has held the session for so long.
+    EngineHeld {
+        extension: String,
+        event: String,
+        held_ms: u64,
+    },
+}
+
+/// A tool call whose result will never come.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UnansweredCall {
+    pub tool_call_id: String,
+    pub tool_name: String,
+    /// As JSON text.
+    pub args: String,
 }

@@ -18,7 +18,7 @@ use std::{
     },
     time::Duration,
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 /// An op and where its answer goes.
@@ -79,6 +79,8 @@ struct Inner {
     listeners: Mutex<Vec<mpsc::UnboundedSender<Arc<Event>>>>,
     dialogs: Mutex<HashMap<u64, oneshot::Sender<DialogAnswer>>>,
     next_dialog: AtomicU64,
+    /// The view may have changed.
+    changed: Notify,
 }
 
 fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -95,6 +97,7 @@ impl EngineHandle {
             listeners: Mutex::default(),
             dialogs: Mutex::default(),
             next_dialog: AtomicU64::new(1),
+            changed: Notify::new(),
         };
         (EngineHandle { inner: Arc::new(inner) }, rx)
     }
@@ -106,10 +109,19 @@ impl EngineHandle {
 
     /// Resolves when the op is accepted or refused.
     pub async fn request(&self, op: Op) -> Result<Value, OpError> {
+        self.ask(op).await
+    }
+
+    /// As `request`, but the op is on its way when this returns, whenever the answer is awaited:
+    /// ops keep the order of these calls.
+    pub fn ask(&self, op: Op) -> impl Future<Output = Result<Value, OpError>> + Send + use<> {
         let (tx, rx) = oneshot::channel();
-        let gone = || OpError::new("engine_stopped", "the engine has stopped");
-        self.inner.ops.send(OpRequest { op, reply: Some(tx) }).map_err(|_| gone())?;
-        rx.await.map_err(|_| gone())?
+        let sent = self.inner.ops.send(OpRequest { op, reply: Some(tx) });
+        async move {
+            let gone = || OpError::new("engine_stopped", "the engine has stopped");
+            sent.map_err(|_| gone())?;
+            rx.await.map_err(|_| gone())?
+        }
     }
 
     /// Reads the view under a short lock; `f` must not call the engine.
@@ -119,7 +131,15 @@ impl EngineHandle {
 
     /// For the engine.
     pub fn update_view<R>(&self, f: impl FnOnce(&mut View) -> R) -> R {
-        f(&mut self.inner.view.write().unwrap_or_else(PoisonError::into_inner))
+        let value = f(&mut self.inner.view.write().unwrap_or_else(PoisonError::into_inner));
+        self.inner.changed.notify_one();
+        value
+    }
+
+    /// Resolves when the view may have changed since the last time. For one waiter: whoever
+    /// carries this engine's state to another process.
+    pub async fn view_changed(&self) {
+        self.inner.changed.notified().await;
     }
 
     /// All events from now on.

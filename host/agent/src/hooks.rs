@@ -300,6 +300,7 @@ pub struct CommandInfo {
     pub description: Option<String>,
     /// Declared name of the extension.
     pub extension: String,
+    #[serde(with = "crate::lossy_path")]
     pub path: PathBuf,
 }
 

@@ -20,7 +20,7 @@ pub(crate) enum Job {
     Run(RunJob),
     Reload { names: Vec<String>, origin: Option<Origin>, reply: Reply },
     NewSession { parent_session: Option<PathBuf>, origin: Option<Origin>, reply: Reply },
-    Shutdown { from_signal: bool, done: oneshot::Sender<()> },
+    Shutdown { reason: ShutdownReason, from_signal: bool, done: oneshot::Sender<()> },
 }
 
 /// A run that was accepted: the engine is not idle until it has settled.
@@ -63,8 +63,8 @@ async fn work_off(core: &Arc<Core>, mut jobs: mpsc::UnboundedReceiver<Job>) {
             Job::NewSession { parent_session, origin, reply } => {
                 new_session(core, parent_session, origin, reply).await;
             }
-            Job::Shutdown { from_signal, done } => {
-                core.hooks.session_shutdown(ShutdownReason::Quit, from_signal).await;
+            Job::Shutdown { reason, from_signal, done } => {
+                core.hooks.session_shutdown(reason, from_signal).await;
                 let _ = done.send(());
                 return;
             }
@@ -73,7 +73,7 @@ async fn work_off(core: &Arc<Core>, mut jobs: mpsc::UnboundedReceiver<Job>) {
 }
 
 async fn start(core: &Arc<Core>) {
-    let reason = StartReason::Startup;
+    let reason = core.start_reason;
     core.refresh_tools();
     core.hooks.notify(Notice::SessionStart { reason, previous: None }).await;
     core.hooks.resources_discover(reason).await;

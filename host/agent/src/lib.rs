@@ -4,10 +4,12 @@
 //! Start at [`engine`]; a run is `run`, a turn of it `turn` (where tool calls are gated).
 
 pub mod budget;
+pub mod digest;
 pub mod engine;
 pub mod event;
 pub mod handle;
 pub mod hooks;
+pub mod lossy_path;
 pub mod message;
 pub mod model;
 pub mod op;

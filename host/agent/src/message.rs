@@ -219,6 +219,10 @@ pub struct AssistantMessage {
     pub extra: Extra,
 }
 
+/// Keys of a failed message beside `error_message`: the stable code, and what to do.
+pub const ERROR_CODE: &str = "errorCode";
+pub const ERROR_HELP: &str = "errorHelp";
+
 impl AssistantMessage {
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.content.iter().filter_map(Content::as_tool_call)

@@ -26,8 +26,14 @@ pub enum Op {
         streaming_behavior: Option<StreamingBehavior>,
         source: InputSource,
     },
-    /// Ends the run, the retry, the user's command that is running now.
+    /// Ends the run, the retry, the user's command and the commands of extensions that are
+    /// running now.
     Abort,
+    /// Ends the run alone: an extension's own command goes on after its `ctx.abort()`.
+    AbortRun,
+    /// Takes back what waits for its place in a run. Answers `{"steering": [..], "followUp": [..]}`,
+    /// the texts of it.
+    ClearQueue,
     /// `!command`; `!!command` with `exclude_from_context`.
     UserBash {
         command: String,
@@ -92,6 +98,8 @@ pub enum Op {
     Shutdown {
         from_signal: bool,
     },
+    /// Ends the engine as a reload ends a generation: another one takes the session over.
+    HandOver,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -7,7 +7,7 @@ use crate::{
     engine::{clamp, model_fields, thinking_fields},
     event::Event,
     handle::OpRequest,
-    hooks::{InputSource, StreamingBehavior},
+    hooks::{InputSource, ShutdownReason, StreamingBehavior},
     jobs::{Job, RunJob, RunStart},
     message::{CustomMessage, Extra, ImageContent, Message, MessageContent, now_ms},
     model::ThinkingLevel,
@@ -42,11 +42,17 @@ impl Core {
     fn accept(self: &Arc<Self>, op: Op, reply: Reply) {
         match op {
             Op::Abort => self.abort(reply),
+            Op::AbortRun => {
+                cancel_runs(&self.state());
+                reply.ok(Value::Null);
+            }
+            Op::ClearQueue => self.clear_queue(reply),
             Op::Answer { id, answer } => {
                 self.handle.answer(id, answer);
                 reply.ok(Value::Null);
             }
-            Op::Shutdown { from_signal } => self.shut_down(from_signal, reply),
+            Op::Shutdown { from_signal } => self.shut_down(ShutdownReason::Quit, from_signal, reply),
+            Op::HandOver => self.shut_down(ShutdownReason::Reload, false, reply),
             _ if self.state().stopping => reply.err("engine_stopped", "the engine is stopping"),
             Op::Prompt { text, images, streaming_behavior, source } => {
                 self.prompt(text, images, streaming_behavior, source, reply);
@@ -100,10 +106,26 @@ impl Core {
     /// A first abort ends what runs; a second the hooks that are told so.
     fn abort(&self, reply: Reply) {
         cancel_runs(&self.state());
-        if let Some(bash) = &self.state().bash {
+        let mut state = self.state();
+        if let Some(bash) = &state.bash {
             bash.cancel();
         }
+        std::mem::take(&mut state.commands).cancel();
+        drop(state);
         reply.ok(Value::Null);
+    }
+
+    fn clear_queue(&self, reply: Reply) {
+        let (steering, follow_up) = {
+            let mut state = self.state();
+            let texts = state.queue.texts();
+            state.queue.clear();
+            texts
+        };
+        if !(steering.is_empty() && follow_up.is_empty()) {
+            self.queue_changed();
+        }
+        reply.ok(json!({"steering": steering, "followUp": follow_up}));
     }
 
     fn before_replacement(&self, what: &str, now: bool) {
@@ -162,11 +184,17 @@ impl Core {
     }
 
     /// In a task of its own, also during a run: it may ask for what the session thread does.
-    /// Answered when it has ended.
+    /// Answered when it has ended, or was aborted.
     fn command(self: &Arc<Self>, name: String, args: String, reply: Reply) {
         let core = self.clone();
+        let cancel = self.state().commands.clone();
         tokio::spawn(async move {
-            let outcome = core.hooks.command(&name, &args).await;
+            let outcome = tokio::select! {
+                biased;
+                outcome = core.hooks.command(&name, &args) => outcome,
+                // Dropping the call is what tells the extension.
+                () = cancel.cancelled() => Some(Err("aborted".to_owned())),
+            };
             core.refresh_tools();
             match outcome {
                 Some(Ok(())) => reply.ok(json!({"disposition": "handled"})),
@@ -330,13 +358,13 @@ impl Core {
     }
 
     /// Aborts, settles, tells the hooks; after five seconds it is over whatever they do.
-    fn shut_down(self: &Arc<Self>, from_signal: bool, reply: Reply) {
+    fn shut_down(self: &Arc<Self>, reason: ShutdownReason, from_signal: bool, reply: Reply) {
         if std::mem::replace(&mut self.state().stopping, true) {
             return reply.ok(Value::Null);
         }
         self.abort(Reply(None));
         let (done, ended) = oneshot::channel();
-        self.job(Job::Shutdown { from_signal, done });
+        self.job(Job::Shutdown { reason, from_signal, done });
         let core = self.clone();
         tokio::spawn(async move {
             let closing = core.state().closing.clone();

@@ -1,7 +1,10 @@
 //! The command line, as clap sees it. Flags of extensions are no part of it: they are
 //! set aside by `extension_flags` before clap looks, and settled once the extensions are loaded.
 
-use crate::card::Card;
+use crate::{
+    card::Card,
+    nearest::{distance, tolerance},
+};
 use clap::{ArgAction, Args as ClapArgs, CommandFactory, Parser, Subcommand, ValueEnum};
 use std::{ffi::OsString, path::PathBuf};
 
@@ -33,9 +36,9 @@ pub struct Args {
     /// This screen
     #[arg(short, long, global = true, action = ArgAction::HelpShort)]
     help: Option<bool>,
-    /// All options
-    #[arg(long, action = ArgAction::HelpLong)]
-    help_all: Option<bool>,
+    /// All options, also of extensions
+    #[arg(long)]
+    pub help_all: bool,
 }
 
 /// What a run of the agent takes.
@@ -115,6 +118,10 @@ pub struct RunArgs {
     #[arg(short, long, value_name = "LIST", value_delimiter = ',')]
     pub tools: Option<Vec<String>>,
 
+    /// Run the engine of a supervisor (what `atomic` starts by itself)
+    #[arg(long, hide = true)]
+    pub engine: bool,
+
     /// Replaces the system prompt
     #[arg(long, value_name = "TEXT", hide_short_help = true)]
     pub system_prompt: Option<String>,
@@ -140,8 +147,9 @@ pub enum Command {
     Demo,
     /// What an error code means, at length
     Explain {
+        /// Default: list the codes
         #[arg(value_name = "CODE")]
-        code: String,
+        code: Option<String>,
     },
     /// Print a shell's completion script
     Completions {
@@ -158,6 +166,22 @@ pub enum Command {
 pub struct HelpOf {
     #[arg(value_name = "COMMAND")]
     pub command: Vec<String>,
+}
+
+/// A command line of one word that is nearly a command's name: taken as a message it would go to
+/// a model, which may cost something, where `demo` was meant.
+pub fn mistyped_command(root: &clap::Command, given: &[OsString]) -> Option<Card> {
+    let [word] = given else { return None };
+    let word = word.to_str().filter(|w| !w.starts_with('-') && !w.contains(char::is_whitespace))?;
+    if root.find_subcommand(word).is_some() {
+        return None;
+    }
+    let names = root.get_subcommands().map(|c| (distance(word, c.get_name()), c.get_name()));
+    let (d, near) = names.min()?;
+    (d <= tolerance(word).min(2)).then(|| {
+        Card::new("cli::unknown_command", format!("there is no command '{word}'"))
+            .help(format!("did you mean `atomic {near}`? To say the word to the model: atomic -- {word}"))
+    })
 }
 
 /// The screen of the command that these words lead to.
@@ -212,10 +236,10 @@ pub enum ExtensionCommand {
         #[arg(last = true, value_name = "ARGS")]
         args: Vec<String>,
     },
-    /// Lay out the first-party extensions beside the executable
+    /// Lay out the first-party extensions in `extensions/` beside the executable
     Bundle {
-        /// A folder with their libraries; default: build them from the source tree
-        #[arg(value_name = "DIR")]
+        /// Where built libraries are taken from; default: build them from the source tree
+        #[arg(value_name = "FROM-DIR")]
         dir: Option<PathBuf>,
     },
     /// What a command takes
@@ -259,6 +283,25 @@ mod tests {
         let help = Args::command().render_long_help().to_string();
         for flag in ["--provider", "--script", "--session-dir", "--append-system-prompt", "lines"] {
             assert!(help.contains(flag), "{flag} is missing:\n{help}");
+        }
+    }
+
+    #[test]
+    fn a_word_that_is_nearly_a_command_is_refused_and_a_message_is_not() {
+        let mistyped = |line: &str| {
+            let given: Vec<_> = line.split(' ').map(OsString::from).collect();
+            mistyped_command(&Args::command(), &given)
+        };
+        for (word, meant) in
+            [("demmo", "demo"), ("extnsion", "extension"), ("explian", "explain"), ("hepl", "help")]
+        {
+            let card = mistyped(word).expect(word);
+            assert_eq!(card.code, "cli::unknown_command");
+            assert!(card.to_string().contains(&format!("did you mean `atomic {meant}`?")), "{card}");
+        }
+        for line in ["demo", "hello", "hi", "test", "fix", "-p demmo", "-- demmo", "demmo please", "explore"]
+        {
+            assert!(mistyped(line).is_none(), "{line}");
         }
     }
 

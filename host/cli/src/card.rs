@@ -2,14 +2,18 @@
 //! Rendered by miette without wrapping, so that a path can be copied and found whole.
 
 use crate::sanitize;
+use atomic_agent::message::{AssistantMessage, ERROR_CODE, ERROR_HELP};
+use atomic_models::config::ConfigError;
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
+use serde::{Deserialize, Serialize};
 use std::{fmt, path::PathBuf};
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Card {
     /// Stable; `atomic explain CODE` tells more.
     pub code: String,
     pub what: String,
+    #[serde(with = "atomic_agent::lossy_path::option")]
     pub file: Option<PathBuf>,
     pub why: Option<String>,
     pub help: Option<String>,
@@ -25,6 +29,16 @@ impl Card {
         let rest: Vec<&str> = rest.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
         let card = Card::new(code, what);
         if rest.is_empty() { card } else { card.help(rest.join("\n")) }
+    }
+    /// Why an answer did not come, with what the models room says of it.
+    pub fn of_answer(message: &AssistantMessage) -> Self {
+        let said = |key: &str| message.extra.get(key).and_then(serde_json::Value::as_str);
+        let what = message.error_message.as_deref().unwrap_or("the model answered with an error");
+        let card = Card::new(said(ERROR_CODE).unwrap_or("models::failed"), what);
+        match said(ERROR_HELP) {
+            Some(help) => card.help(help),
+            None => card,
+        }
     }
     pub fn file(mut self, file: impl Into<PathBuf>) -> Self {
         self.file = Some(file.into());
@@ -82,6 +96,17 @@ impl From<&atomic_extensions::Refusal> for Card {
             _ => "an extension is not loaded".to_owned(),
         };
         Card::new(refusal.code(), what).file(&refusal.file).why(refusal.why.sentence()).help(refusal.help())
+    }
+}
+
+impl From<&ConfigError> for Card {
+    fn from(problem: &ConfigError) -> Self {
+        let what = match problem {
+            ConfigError::Unread { .. } => "a key of models.json is not known",
+            ConfigError::Provider { .. } => "a part of models.json is not used",
+            ConfigError::Unreadable { .. } | ConfigError::Syntax { .. } => "models.json is not used",
+        };
+        Card::new(problem.code(), what).file(problem.place()).why(problem.reason()).help(problem.help())
     }
 }
 

@@ -1,19 +1,30 @@
 //! `atomic explain CODE`: the long text of a card's code.
 
-use crate::{card::Card, extension_flags::distance, stdio};
+use crate::{card::Card, nearest::nearest, stdio};
 
 const TEXTS: &str = include_str!("../templates/explain.md");
 
-pub fn run(code: &str) -> Result<u8, Card> {
+pub fn run(code: Option<&str>) -> Result<u8, Card> {
+    let Some(code) = code else { return Ok(stdio::say(&list())) };
     match text(code) {
         Some(text) => Ok(stdio::say(&format!("{text}\n"))),
         None => {
-            let nearest = codes().map(|c| (distance(code, c), c)).min();
-            let help = nearest.map(|(_, near)| format!("the nearest is {near}")).unwrap_or_default();
-            Err(Card::new("cli::unknown_code", format!("there is nothing more to say about '{code}'"))
-                .help(help))
+            let card = Card::new("cli::unknown_code", format!("there is nothing more to say about '{code}'"));
+            Err(match nearest(code, codes().map(str::to_owned)) {
+                Some(near) => card.help(format!("did you mean {near}?")),
+                None => card.help("`atomic explain` lists the codes"),
+            })
         }
     }
+}
+
+/// Every code, those that share a text on one line.
+fn list() -> String {
+    let mut out = String::new();
+    for (codes, _) in sections() {
+        out += &format!("{codes}\n");
+    }
+    out + "\natomic explain CODE says more. Codes without `::` are what an author of an extension, or a program, reads.\n"
 }
 
 fn sections() -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -69,6 +80,32 @@ mod tests {
             }
         }
         assert!(unexplained.is_empty(), "add to templates/explain.md: {unexplained:?}");
+    }
+
+    /// So are those that an extension, or a client of the engine, reads in an error.
+    #[test]
+    fn every_code_an_author_meets_is_explained() {
+        let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+        let mut sources = Vec::new();
+        for room in ["plugin-api", "host/extensions", "host/agent"] {
+            collect(&root.join(room), &mut sources);
+        }
+        sources.retain(|s| !s.to_string_lossy().contains("test"));
+        let mut unexplained = BTreeSet::new();
+        for source in sources {
+            let text = fs::read_to_string(&source).unwrap();
+            let text = text.split("#[cfg(test)]").next().unwrap();
+            for made in ["Error::new(", "Failure::new(", ".err("] {
+                for (at, _) in text.match_indices(made) {
+                    let Some(rest) = text[at + made.len()..].trim_start().strip_prefix('"') else { continue };
+                    let code = rest.split('"').next().unwrap();
+                    if super::text(code).is_none() {
+                        unexplained.insert(format!("{code} ({})", source.display()));
+                    }
+                }
+            }
+        }
+        assert!(unexplained.is_empty(), "add to templates/explain.md: {unexplained:#?}");
     }
 
     fn collect(dir: &Path, files: &mut Vec<PathBuf>) {

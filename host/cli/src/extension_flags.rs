@@ -1,7 +1,7 @@
 //! Flags that extensions register. Nobody knows them before the extensions are loaded, so the
 //! command line is read twice: what clap does not know is set aside first, and settled after.
 
-use crate::card::Card;
+use crate::{card::Card, nearest::nearest};
 use clap::Command;
 use serde_json::Value;
 use std::{collections::BTreeMap, ffi::OsString};
@@ -136,28 +136,12 @@ fn unknown(name: &str, declared: &[Declared], own: &Command) -> Card {
         .iter()
         .map(|d| d.name.clone())
         .chain(own.get_arguments().filter_map(|a| a.get_long().map(str::to_owned)));
-    let nearest = all.map(|n| (distance(name, &n), n)).min();
     let card =
         Card::new("cli::unknown_flag", format!("--{name} is not a flag of atomic or of a loaded extension"));
-    match nearest {
-        Some((d, near)) if d <= 1 + name.chars().count() / 3 => card.help(format!("did you mean --{near}?")),
+    match nearest(name, all) {
+        Some(near) => card.help(format!("did you mean --{near}?")),
         _ => card.help("atomic --help-all lists the flags; a flag of an extension exists once it is loaded"),
     }
-}
-
-/// Levenshtein's.
-pub fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let best = (diagonal + usize::from(x != *y)).min(row[j] + 1).min(row[j + 1] + 1);
-            diagonal = std::mem::replace(&mut row[j + 1], best);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]
@@ -168,7 +152,9 @@ mod tests {
 
     fn split(line: &str) -> (Vec<String>, Vec<Unsettled>) {
         let args = line.split_whitespace().map(OsString::from).collect();
-        let (own, rest) = set_aside(&Args::command(), args);
+        let mut command = Args::command();
+        command.build();
+        let (own, rest) = set_aside(&command, args);
         (own.into_iter().map(|a| a.into_string().unwrap()).collect(), rest)
     }
 
@@ -184,6 +170,14 @@ mod tests {
         let (own, rest) = split("-p --model offline/scripted -e lib.so --offline hi");
         assert_eq!(own, ["-p", "--model", "offline/scripted", "-e", "lib.so", "--offline", "hi"]);
         assert!(rest.is_empty());
+        assert!(split("--version").1.is_empty(), "clap adds it while it builds");
+    }
+
+    #[test]
+    fn the_flags_that_clap_adds_are_the_programs_own() {
+        for flag in ["--version", "-V", "--help", "--help-all"] {
+            assert_eq!(split(flag), (vec![flag.to_owned()], vec![]));
+        }
     }
 
     #[test]

@@ -8,13 +8,16 @@ use crate::{
     extension::{self, build::Build},
     extension_flags::{self, Declared, Unsettled},
     paths::Paths,
+    tool_names,
     trust::{self, Trust},
 };
 use atomic_agent::{
     engine::{Engine, EngineConfig, PromptParts, ToolSelection},
     event::Event,
     handle::{EngineHandle, Mode},
+    hooks::{Hooks, StartReason},
     model::{Model, ModelInfo, Models, ThinkingLevel},
+    op::Op,
     session::{self, Session, SessionError},
 };
 use atomic_extensions::{Extensions, ExtensionsConfig, FlagKind};
@@ -24,12 +27,30 @@ use std::{path::PathBuf, sync::Arc};
 use tokio::sync::mpsc;
 
 /// What a mode decides about the engine under it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Face {
     pub mode: Mode,
     pub has_ui: bool,
     /// A fatal signal in an extension prints one line and exits 70.
     pub crash_line: bool,
+    /// Where the breadcrumb page goes.
+    pub page: Option<PathBuf>,
+    /// Extensions that are left out this time.
+    pub skip: Vec<String>,
+}
+
+/// What an engine goes on with.
+#[derive(Debug, Clone)]
+pub struct Origin {
+    pub reason: StartReason,
+    /// What was switched on in the engine before.
+    pub active_tools: Option<Vec<String>>,
+}
+
+impl Default for Origin {
+    fn default() -> Self {
+        Origin { reason: StartReason::Startup, active_tools: None }
+    }
 }
 
 /// A running engine and what it was started with.
@@ -44,19 +65,19 @@ pub struct Launched {
     pub messages: Vec<String>,
 }
 
+/// The extensions of `args` are libraries by now: see [`libraries`].
 pub async fn launch(
     paths: &Paths,
     args: &RunArgs,
     unsettled: Vec<Unsettled>,
     face: Face,
+    origin: Origin,
 ) -> Result<Launched, Card> {
     let models = models(paths, args)?;
-    let mut warnings: Vec<Card> =
-        models.problems().iter().map(|p| Card::told(p.code(), &p.to_string())).collect();
+    let mut warnings: Vec<Card> = models.problems().iter().map(Card::from).collect();
 
     let trust = trust::decide(args.approve, args.no_approve, &paths.cwd, &paths.home);
-    let cli = libraries(&args.extensions)?;
-    let config = extensions_config(paths, args, face, trust, cli, &models);
+    let config = extensions_config(paths, args, &face, trust, args.extensions.clone(), &models);
     let (extensions, report) = Extensions::load(config).await;
     for refusal in &report.refused {
         let card = Card::from(refusal);
@@ -86,9 +107,13 @@ pub async fn launch(
         output_dir: paths.home.join("outputs"),
         ..ToolsConfig::default()
     });
+    let known: Vec<String> = tools.iter().map(|t| t.spec().name.clone()).collect();
+    let of_extensions = Hooks::tools(&*extensions).into_iter().map(|t| t.spec().name.clone());
+    let known: Vec<String> = known.into_iter().chain(of_extensions).collect();
+    warnings.extend(tool_names::check(args.tools.as_deref().unwrap_or_default(), &known)?);
     let (context_files, unread) = context_files::read(paths, trust);
     warnings.extend(unread);
-    let engine = Engine::prepare(EngineConfig {
+    let config = EngineConfig {
         cwd: paths.cwd.clone(),
         mode: face.mode,
         has_ui: face.has_ui,
@@ -105,17 +130,23 @@ pub async fn launch(
             append_system_prompt: args.append_system_prompt.clone(),
             context_files,
         },
-    });
-    extensions.bind(engine.handle().clone());
+    };
+    let engine = Engine::prepare_for(config, origin.reason);
+    // Before the extensions are bound: what they had to say until now comes with that.
     let events = engine.handle().subscribe();
+    extensions.bind(engine.handle().clone());
+    if let Some(names) = origin.active_tools {
+        // Taken in before the first hook: the session starts with what was on.
+        engine.handle().send(Op::SetActiveTools { names });
+    }
     let handle = engine.run().map_err(|e| Card::told("cli::no_thread", &e.to_string()))?;
     Ok(Launched { handle, events, extensions, warnings, messages })
 }
 
-fn extensions_config(
+pub fn extensions_config(
     paths: &Paths,
     args: &RunArgs,
-    face: Face,
+    face: &Face,
     trust: Trust,
     cli: Vec<PathBuf>,
     models: &ModelSet,
@@ -131,21 +162,29 @@ fn extensions_config(
         config.gate_timeout = None;
     }
     config.crash_line = face.crash_line;
+    config.breadcrumbs.clone_from(&face.page);
+    config.skip.clone_from(&face.skip);
     config.removed_env = models.credential_variables().to_vec();
+    let flags = <crate::args::Args as clap::CommandFactory>::command();
+    config.reserved_flags = flags.get_arguments().filter_map(|a| a.get_long().map(str::to_owned)).collect();
+    config.reserved_flags.extend(["help", "version"].map(str::to_owned));
+    let own = atomic_tools::builtin_tools(ToolsConfig::default());
+    config.builtin_tools = own.iter().map(|t| t.spec().name.clone()).collect();
     config
 }
 
 /// For `atomic extension run`: the extensions without a session, a model or a tool.
 pub fn without_session(paths: &Paths, library: PathBuf) -> ExtensionsConfig {
     let args = RunArgs { no_extensions: true, ..RunArgs::default() };
-    let face = Face { mode: Mode::Print, has_ui: false, crash_line: true };
+    let face = Face { mode: Mode::Print, has_ui: false, crash_line: true, page: None, skip: Vec::new() };
     let trust = trust::decide(false, false, &paths.cwd, &paths.home);
     let models = ModelSet::load(Sources { models_json: Some(paths.models_json()), ..Sources::default() });
-    extensions_config(paths, &args, face, trust, vec![library], &models)
+    extensions_config(paths, &args, &face, trust, vec![library], &models)
 }
 
-/// What `-e` names; a crate is built first.
-pub fn libraries(named: &[PathBuf]) -> Result<Vec<PathBuf>, Card> {
+/// What `-e` names; a crate is built first, with cargo's own messages on stderr. `quiet`: its
+/// progress is not shown.
+pub fn libraries(named: &[PathBuf], quiet: bool) -> Result<Vec<PathBuf>, Card> {
     let mut found = Vec::new();
     for path in named {
         let path = path.canonicalize().map_err(|e| {
@@ -156,7 +195,11 @@ pub fn libraries(named: &[PathBuf]) -> Result<Vec<PathBuf>, Card> {
         })?;
         match extension::is_crate(&path) {
             true => {
-                let built = Build { quiet: true, ..Build::default() }.run(&path)?;
+                eprintln!(
+                    "building {} (once, at start: after a change start again, or type `atomic extension install` for /reload)…",
+                    crate::sanitize::line(&path.display().to_string(), 200)
+                );
+                let built = Build { quiet, ..Build::default() }.run(&path)?;
                 found.extend(built.into_iter().map(|b| b.library.canonicalize().unwrap_or(b.library)));
             }
             false => found.push(path),

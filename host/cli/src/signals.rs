@@ -41,6 +41,7 @@ pub fn listen(interrupts_are_keys: bool) -> std::io::Result<mpsc::UnboundedRecei
                 else => return,
             };
             if ending {
+                atomic_extensions::breadcrumb::leave_in_order();
                 process::exit(i32::from(signal.exit_code()));
             }
             ending = !(interrupts_are_keys && signal == Signal::Interrupt);
@@ -58,6 +59,7 @@ pub fn listen(interrupts_are_keys: bool) -> std::io::Result<mpsc::UnboundedRecei
         let mut ending = false;
         while tokio::signal::ctrl_c().await.is_ok() {
             if ending {
+                atomic_extensions::breadcrumb::leave_in_order();
                 process::exit(i32::from(Signal::Interrupt.exit_code()));
             }
             ending = !interrupts_are_keys;

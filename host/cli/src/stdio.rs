@@ -50,6 +50,18 @@ pub fn stdout_is_terminal() -> bool {
     io::stdout().is_terminal()
 }
 
+/// Of the terminal that is typed at.
+#[cfg(unix)]
+pub fn columns() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdin()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|c| *c > 0)
+}
+
+#[cfg(windows)]
+pub fn columns() -> Option<usize> {
+    None
+}
+
 #[cfg(unix)]
 pub fn take(elsewhere: &Elsewhere<'_>) -> io::Result<Stdio> {
     use rustix::io::fcntl_dupfd_cloexec as dup;
@@ -67,6 +79,37 @@ pub fn take(elsewhere: &Elsewhere<'_>) -> io::Result<Stdio> {
         }
     }
     Ok(Stdio { screen: out.is_terminal(), out, err })
+}
+
+/// The two ends of an engine's pipes.
+pub struct Pipes {
+    pub input: File,
+    pub output: File,
+}
+
+/// Takes stdin and stdout for the wire: what runs in this process reads nothing and prints into
+/// the log.
+#[cfg(unix)]
+pub fn take_pipes(log: &Path) -> io::Result<Pipes> {
+    use rustix::io::fcntl_dupfd_cloexec as dup;
+    let input = File::from(dup(io::stdin(), 3)?);
+    let output = File::from(dup(io::stdout(), 3)?);
+    rustix::stdio::dup2_stdin(&File::open("/dev/null")?)?;
+    let log = open_log(log).or_else(|_| File::options().write(true).open("/dev/null"))?;
+    rustix::stdio::dup2_stdout(&log)?;
+    rustix::stdio::dup2_stderr(&log)?;
+    Ok(Pipes { input, output })
+}
+
+/// As for `take`: an extension that prints would be heard on the wire. Its lines are no frames
+/// and are skipped.
+#[cfg(windows)]
+pub fn take_pipes(_: &Path) -> io::Result<Pipes> {
+    use std::os::windows::io::AsHandle;
+    Ok(Pipes {
+        input: File::from(io::stdin().as_handle().try_clone_to_owned()?),
+        output: File::from(io::stdout().as_handle().try_clone_to_owned()?),
+    })
 }
 
 /// Nothing is pointed elsewhere here: without `SetStdHandle`, an extension that prints is seen.

@@ -21,7 +21,8 @@ impl Extensions {
         published.commands.iter().map(info).collect()
     }
 
-    /// A fault is one diagnostic of `command:<name>` (events.md E.1), and the command's error.
+    /// A fault is one diagnostic of `command:<name>` (events.md E.1) that names the extension, and
+    /// the command's error.
     pub(crate) async fn run_command(&self, name: &str, args: &str) -> Option<Result<(), String>> {
         let command = self.published().commands.iter().find(|c| c.name == name)?.clone();
         let event = json!({"type": "command", "name": name, "args": args});
@@ -45,7 +46,7 @@ impl Extensions {
         self.tell(Event::ExtensionError {
             extension_path: format!("command:{name}"),
             event: "command".to_owned(),
-            error: error.clone(),
+            error: format!("{}: {error}", command.registered.name),
         });
         Some(Err(error))
     }

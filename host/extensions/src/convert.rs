@@ -118,7 +118,8 @@ pub(crate) fn notice(notice: &Notice<'_>) -> Arc<EventState> {
     }
 }
 
-fn path(p: &Path) -> String {
+/// As text that crosses: a path need not be UTF-8, and JSON has nothing else.
+pub(crate) fn path(p: &Path) -> String {
     p.to_string_lossy().into_owned()
 }
 
@@ -207,6 +208,31 @@ pub(crate) fn tool_result(r: &ToolResultRequest) -> Arc<EventState> {
         "tool_result", "toolName": r.tool_name, "toolCallId": r.tool_call_id, "input": r.input,
         "content": r.content, "isError": r.is_error; ?"details": r.details
     )
+}
+
+/// Content of a message, as blocks.
+pub(crate) fn blocks(message: &Message) -> Vec<Content> {
+    match message {
+        Message::User(m) => m.content.blocks(),
+        Message::Assistant(m) => m.content.clone(),
+        Message::ToolResult(m) => m.content.clone(),
+        Message::Custom(m) => m.content.blocks(),
+        Message::System(m) => m.content.as_ref().map(|c| c.blocks()).unwrap_or_default(),
+        Message::BashExecution(_) | Message::BranchSummary(_) | Message::Other(_) => Vec::new(),
+    }
+}
+
+/// A block that nobody knows would be read as nothing: an answer may pass on those it was given,
+/// and make none of its own.
+pub(crate) fn no_unknown_block(answered: &[Content], given: &[Content]) -> Result<(), String> {
+    let unknown = answered.iter().find(|c| matches!(c, Content::Other(_)) && !given.contains(c));
+    match unknown {
+        Some(Content::Other(block)) => Err(format!(
+            "malformed result: content of an unknown type, {}: the answer is ignored",
+            block.get("type").unwrap_or(block)
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// A value of the core out of an answer; `Err` names the key.

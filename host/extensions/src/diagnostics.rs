@@ -33,13 +33,18 @@ impl Extensions {
             Asked::Failed(e) => self.diagnose(sub.generation.owner(), name, &e.message),
             Asked::Overran(t) => {
                 let error = format!(
-                    "no answer within {} s: dropped, and no high-rate events until it answers again",
-                    t.as_secs()
+                    "no answer within {}: passed over, and this extension is not asked again until it answers or is reloaded",
+                    seconds(*t)
                 );
                 self.diagnose(sub.generation.owner(), name, &error);
             }
         }
     }
+}
+
+/// As a person says it; tests give less than a second.
+pub(crate) fn seconds(t: std::time::Duration) -> String {
+    format!("{} s", t.as_secs_f64())
 }
 
 /// At most one line per extension and generation (decisions.md "Stale handles").

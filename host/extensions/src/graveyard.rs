@@ -45,6 +45,12 @@ pub struct Grave {
     pub why: String,
 }
 
+impl Grave {
+    fn has_threads(&self) -> bool {
+        matches!(self.left, Left::HostThread | Left::Instance { threads: 1.., .. })
+    }
+}
+
 /// What the graveyard holds, added up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
@@ -101,17 +107,54 @@ impl Graveyard {
         sum
     }
 
+    /// Over twice the budget.
+    pub fn badly_over(&self) -> bool {
+        let (sum, max) = (self.totals(), self.budget);
+        sum.threads > max.threads.saturating_mul(2).max(1)
+            || sum.libraries > max.libraries.saturating_mul(2)
+            || sum.anon_kb > max.anon_kb.saturating_mul(2)
+    }
+
     /// Why the engine should be replaced, if it should.
     pub fn over_budget(&self) -> Option<String> {
         let (sum, max) = (self.totals(), self.budget);
         if sum.threads > max.threads {
-            return Some(format!("{} thread(s) of extensions would not stop", sum.threads));
+            let mut whose: Vec<String> =
+                self.graves().into_iter().filter(Grave::has_threads).map(|g| g.extension).collect();
+            whose.sort();
+            whose.dedup();
+            return Some(format!("{} thread(s) of {} would not stop", sum.threads, whose.join(", ")));
         }
         if sum.libraries > max.libraries {
             return Some(format!("{} replaced libraries are still mapped", sum.libraries));
         }
         (sum.anon_kb > max.anon_kb).then(|| format!("replaced libraries hold {} MB", sum.anon_kb / 1024))
     }
+}
+
+/// Private memory of a mapped file, in KiB; 0 where the system does not say.
+#[cfg(target_os = "linux")]
+pub fn anon_kb(mapped: &std::path::Path) -> u64 {
+    let Ok(maps) = std::fs::read_to_string("/proc/self/smaps") else { return 0 };
+    let path = mapped.to_string_lossy();
+    let (mut of_it, mut sum) = (false, 0);
+    for line in maps.lines() {
+        match line.strip_prefix("Anonymous:") {
+            Some(kb) if of_it => sum += kb.trim().trim_end_matches(" kB").parse::<u64>().unwrap_or(0),
+            Some(_) => {}
+            // The head of a mapping starts with its addresses, the others with a capital letter.
+            None if line.starts_with(|c: char| c.is_ascii_hexdigit() && !c.is_ascii_uppercase()) => {
+                of_it = line.ends_with(&*path);
+            }
+            None => {}
+        }
+    }
+    sum
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn anon_kb(_: &std::path::Path) -> u64 {
+    0
 }
 
 #[cfg(test)]

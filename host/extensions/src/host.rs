@@ -15,6 +15,7 @@ use crate::{
     watchdog::{self, Watchdog},
 };
 use atomic_agent::{event::Event, handle::EngineHandle, tool::Tool};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -38,6 +39,9 @@ pub struct ExtensionsConfig {
     /// `-e`: libraries or folders.
     pub cli: Vec<PathBuf>,
     pub no_extensions: bool,
+    /// Ids that are left out until the next `/reload`: what crashed or hung before. Whoever
+    /// fills it says so.
+    pub skip: Vec<String>,
     /// Load the extension of this id alone: it runs as a program (`main.v1`).
     pub only: Option<String>,
     pub global_dirs: Vec<PathBuf>,
@@ -56,8 +60,14 @@ pub struct ExtensionsConfig {
     pub crash_line: bool,
     /// Where the breadcrumb page goes, for whoever looks after a crash; `None`: in memory only.
     pub breadcrumbs: Option<PathBuf>,
+    /// What may be left behind before the engine should be replaced.
+    pub budget: Budget,
     /// Variables that children of `exec` do not inherit.
     pub removed_env: Vec<String>,
+    /// The program's own tools: an extension may replace one, which is told.
+    pub builtin_tools: Vec<String>,
+    /// The program's own flags, without dashes: no extension's flag would ever be given.
+    pub reserved_flags: Vec<String>,
 }
 
 impl ExtensionsConfig {
@@ -68,6 +78,7 @@ impl ExtensionsConfig {
             cwd: cwd.into(),
             cli: Vec::new(),
             no_extensions: false,
+            skip: Vec::new(),
             only: None,
             global_dirs: Vec::new(),
             bundled_dir: None,
@@ -79,17 +90,22 @@ impl ExtensionsConfig {
             shutdown_grace: Duration::from_secs(5),
             crash_line: false,
             breadcrumbs: None,
+            budget: Budget::default(),
             removed_env: Vec::new(),
+            builtin_tools: Vec::new(),
+            reserved_flags: Vec::new(),
         }
     }
 }
 
 /// One loaded extension, for lists.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct LoadedInfo {
     pub name: String,
     pub version: String,
     pub api_version: String,
+    #[serde(with = "atomic_agent::lossy_path")]
     pub path: PathBuf,
     pub scope: Scope,
     pub sha256: String,
@@ -145,18 +161,27 @@ pub struct Extensions {
     /// Whose file an owner is, also after it was retired.
     paths: Mutex<HashMap<u64, PathBuf>>,
     published: RwLock<Arc<Published>>,
+    /// Counts registrations of live generations; publishing waits for the next look.
+    changes: AtomicU64,
+    /// As `changes` was when the current snapshot was begun.
+    settled: AtomicU64,
+    /// One publisher at a time.
+    settling: Mutex<()>,
     /// Which events have a handler, bit by index.
     bits: AtomicU64,
     engine: OnceLock<EngineHandle>,
     /// Faults from before there was anybody to tell.
     untold: Mutex<Vec<Event>>,
     told_conflicts: Mutex<HashSet<String>>,
+    skipped: Mutex<HashSet<String>>,
     flag_values: Mutex<BTreeMap<String, Value>>,
     bus: Bus,
     statuses: Statuses,
     watchdog: Watchdog,
     pub(crate) copies: Copies,
     pub(crate) graveyard: Arc<Graveyard>,
+    /// Copies that were counted as left mapped.
+    pub(crate) left: Mutex<HashSet<PathBuf>>,
     /// One replacement at a time.
     pub(crate) replacing: tokio::sync::Mutex<()>,
 }
@@ -170,26 +195,35 @@ impl Extensions {
     pub async fn load(config: ExtensionsConfig) -> (Arc<Self>, LoadReport) {
         let runtime = Handle::current();
         watch_for_crashes(&config);
+        let budget = config.budget;
         let host = Arc::new_cyclic(|me| Extensions {
             me: me.clone(),
             bus: Bus::start(me.clone(), &runtime),
             watchdog: Watchdog::default(),
             copies: Copies::open(&config.home),
+            skipped: Mutex::new(config.skip.iter().cloned().collect()),
             config,
             runtime,
             slots: Mutex::default(),
             registered: Mutex::default(),
             paths: Mutex::default(),
             published: RwLock::default(),
+            changes: AtomicU64::new(0),
+            settled: AtomicU64::new(0),
+            settling: Mutex::default(),
             bits: AtomicU64::new(0),
             engine: OnceLock::new(),
             untold: Mutex::default(),
             told_conflicts: Mutex::default(),
             flag_values: Mutex::default(),
             statuses: Statuses::default(),
-            graveyard: Arc::new(Graveyard::new(Budget::default())),
+            graveyard: Arc::new(Graveyard::new(budget)),
+            left: Mutex::default(),
             replacing: tokio::sync::Mutex::default(),
         });
+        if host.config.breadcrumbs.is_some() {
+            watchdog::pulse(host.me.clone(), &host.runtime);
+        }
         let report = host.load_all().await;
         host.runtime.spawn(watchdog::watch(host.me.clone()));
         (host, report)
@@ -222,6 +256,9 @@ impl Extensions {
     }
     pub(crate) fn statuses(&self) -> &Statuses {
         &self.statuses
+    }
+    pub(crate) fn skipped(&self) -> &Mutex<HashSet<String>> {
+        &self.skipped
     }
     pub(crate) fn weak(&self) -> Weak<Extensions> {
         self.me.clone()
@@ -266,15 +303,35 @@ impl Extensions {
         lock(&self.paths).get(&owner).cloned().unwrap_or_default()
     }
 
-    /// Published at once when the generation is live, else with its commit.
-    pub(crate) fn registrations_changed(&self, generation: &Generation) {
-        if generation.live() {
-            self.publish();
+    /// With the commit while staged; of a live generation with the next look, so that a thousand
+    /// in a row are one snapshot. `event`: who hears it has to be looked up from now on.
+    pub(crate) fn registrations_changed(&self, generation: &Generation, event: Option<usize>) {
+        if !generation.live() {
+            return;
+        }
+        // A publisher that has not seen it yet must not take its bit away again.
+        let _no_publisher = event.map(|_| lock(&self.settling));
+        self.changes.fetch_add(1, Ordering::Release);
+        if let Some(event) = event {
+            self.bits.fetch_or(1 << event, Ordering::Release);
         }
     }
 
-    /// One new snapshot of everything that is live, in load order.
-    pub(crate) fn publish(&self) {
+    /// Takes in what live generations registered since the last snapshot.
+    #[inline]
+    fn settle(&self) {
+        if self.changes.load(Ordering::Acquire) != self.settled.load(Ordering::Acquire) {
+            for conflict in self.publish() {
+                self.tell(Event::Notify { message: conflict, level: "warning".into(), extension: None });
+            }
+        }
+    }
+
+    /// One new snapshot of everything that is live, in load order. Answers the conflicts that
+    /// nobody was told of yet.
+    pub(crate) fn publish(&self) -> Vec<String> {
+        let _one = lock(&self.settling);
+        let changes = self.changes.load(Ordering::Acquire);
         let sources: Vec<Source> = self
             .slots()
             .iter()
@@ -285,14 +342,11 @@ impl Extensions {
                 registered: s.registered.clone(),
             })
             .collect();
-        let published = Arc::new(Published::settle(&sources));
+        let published = Arc::new(Published::settle(&sources, &self.config.builtin_tools));
         let fresh: Vec<String> = {
             let mut told = lock(&self.told_conflicts);
             published.conflicts.iter().filter(|c| told.insert((*c).clone())).cloned().collect()
         };
-        for conflict in fresh {
-            self.tell(Event::Notify { message: conflict, level: "warning".into(), extension: None });
-        }
         // The bits last: whoever sees a new bit finds its handlers.
         let bits = published.bits();
         let old = std::mem::replace(
@@ -300,10 +354,13 @@ impl Extensions {
             published,
         );
         self.bits.store(bits, Ordering::Release);
+        self.settled.store(changes, Ordering::Release);
         drop(old);
+        fresh
     }
 
     pub(crate) fn published(&self) -> Arc<Published> {
+        self.settle();
         self.published.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -318,6 +375,7 @@ impl Extensions {
         if !self.wants(event) {
             return None;
         }
+        self.settle();
         self.published.read().unwrap_or_else(PoisonError::into_inner).subs(event)
     }
 
@@ -341,17 +399,21 @@ impl Extensions {
     /// default wins (events.md I.5).
     pub fn flags(&self) -> Vec<FlagInfo> {
         let mut flags: Vec<FlagInfo> = Vec::new();
+        let mut known: HashMap<String, usize> = HashMap::new();
         for s in self.slots().iter() {
             for f in s.registered.flags() {
-                match flags.iter_mut().find(|x| x.name == f.name) {
+                match known.get(&f.name).and_then(|i| flags.get_mut(*i)) {
                     Some(first) => first.default = first.default.take().or(f.default),
-                    None => flags.push(FlagInfo {
-                        name: f.name,
-                        description: f.description,
-                        kind: f.kind,
-                        default: f.default,
-                        extension: s.name.clone(),
-                    }),
+                    None => {
+                        known.insert(f.name.clone(), flags.len());
+                        flags.push(FlagInfo {
+                            name: f.name,
+                            description: f.description,
+                            kind: f.kind,
+                            default: f.default,
+                            extension: s.name.clone(),
+                        });
+                    }
                 }
             }
         }
@@ -364,11 +426,10 @@ impl Extensions {
 
     /// Only flags that the same extension registered are readable to it.
     pub(crate) fn flag(&self, registered: &Registered, name: &str) -> Option<Value> {
-        let own = registered.flags().into_iter().find(|f| f.name == name)?;
+        let own = registered.flag(name)?;
         let given = lock(&self.flag_values).get(name).cloned();
-        given
-            .or_else(|| self.flags().into_iter().find(|f| f.name == name).and_then(|f| f.default))
-            .or(own.default)
+        let first = || self.slots().iter().find_map(|s| s.registered.flag(name)?.default);
+        given.or_else(first).or(own.default)
     }
 
     // ---- the end
@@ -380,7 +441,7 @@ impl Extensions {
         for s in &gone {
             s.generation.fence(None);
         }
-        self.publish();
+        let _ = self.publish();
         let quick = RetirePlan {
             drain: Duration::from_millis(300),
             cancel_grace: Duration::from_millis(200),
@@ -435,6 +496,9 @@ fn watch_for_crashes(config: &ExtensionsConfig) {
         if let Err(e) = breadcrumb::catch_fatal_signals(then) {
             tracing::warn!("fatal signals are not caught: {e}");
         }
+        if config.crash_line {
+            breadcrumb::watch_for_exit();
+        }
     });
 }
 
@@ -454,5 +518,37 @@ impl Slot {
             commands,
             events,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_thousand_registrations_of_a_live_generation_are_one_snapshot_at_the_next_look() {
+        let dir = tempfile::tempdir().unwrap();
+        let config =
+            ExtensionsConfig { no_extensions: true, ..ExtensionsConfig::new(dir.path(), dir.path()) };
+        let (host, _) = Extensions::load(config).await;
+        let generation = Generation::new(1, "a", host.graveyard.clone());
+        let now = || Arc::as_ptr(&*host.published.read().unwrap());
+        let before = now();
+
+        for _ in 0..1000 {
+            host.registrations_changed(&generation, Some(0));
+        }
+        assert!(!host.wants(0), "what is staged is nobody's business");
+        generation.commit().unwrap();
+        for _ in 0..1000 {
+            host.registrations_changed(&generation, Some(0));
+        }
+        assert_eq!(now(), before, "nobody looked yet");
+        assert!(host.wants(0), "but whoever dispatches will");
+
+        let looked = Arc::as_ptr(&host.published());
+        assert_ne!(looked, before);
+        assert_eq!(Arc::as_ptr(&host.published()), looked, "a second look settles nothing");
+        generation.discard();
     }
 }

@@ -7,6 +7,7 @@
 pub mod breadcrumb;
 mod calls;
 mod commands;
+mod conflicts;
 mod convert;
 pub mod copies;
 mod diagnostics;
@@ -24,6 +25,7 @@ mod registry;
 mod reload;
 mod scan;
 mod statuses;
+mod tired;
 mod tools;
 mod watchdog;
 
@@ -33,3 +35,4 @@ pub use load::read::{Inspection, inspect, sha256};
 pub use program::ProgramError;
 pub use refusal::{Refusal, Why};
 pub use registry::FlagKind;
+pub use tired::Tired;

@@ -2,7 +2,7 @@
 //! published; that is the caller's one step.
 
 use crate::{
-    breadcrumb, calls,
+    breadcrumb, calls, discover,
     generation::{self, Body, Generation, activate_on_thread},
     host::{Extensions, LoadReport, Scope, Slot, lock},
     load::{Library, Live},
@@ -29,6 +29,30 @@ pub(crate) struct Prepared {
     pub(crate) manifest: Manifest,
     /// The private copy that is mapped.
     pub(crate) copy: PathBuf,
+}
+
+/// Who has which name. Settled among what really loads: a file that the system's loader or its
+/// own activation refuses shadows nobody.
+#[derive(Default)]
+pub(crate) struct Names(HashMap<String, (PathBuf, Scope, String)>);
+
+impl Names {
+    pub(crate) fn take(&mut self, slot: &Slot) {
+        let holder = (slot.path.clone(), slot.scope, slot.library.manifest.version.clone());
+        self.0.insert(slot.name.clone(), holder);
+    }
+    /// What there is to say of a file whose name is taken.
+    pub(crate) fn shadowed(&self, p: &Prepared) -> Option<String> {
+        let (winner, winner_scope, version) = self.0.get(&p.name)?;
+        let note = discover::Note::Shadowed {
+            name: p.name.clone(),
+            winner: winner.clone(),
+            winner_scope: *winner_scope,
+            loser: p.path.clone(),
+            same_version: *version == p.manifest.version,
+        };
+        Some(note.to_string())
+    }
 }
 
 /// What a look at the disk found, in load order.
@@ -68,11 +92,19 @@ impl Extensions {
     pub(crate) async fn load_all(self: &Arc<Self>) -> LoadReport {
         let scan = self.scan().await;
         let mut report = LoadReport { notes: scan.notes, refused: scan.refused, ..LoadReport::default() };
-        let mut slots = Vec::new();
+        let mut slots: Vec<Slot> = Vec::new();
+        let mut names = Names::default();
         // Strictly one after another, in load order (events.md I.2).
         for p in scan.prepared {
+            if let Some(note) = names.shadowed(&p) {
+                report.notes.push(note);
+                continue;
+            }
             match self.activate(p, None).await {
-                Ok(slot) => slots.push(slot),
+                Ok(slot) => {
+                    names.take(&slot);
+                    slots.push(slot);
+                }
                 Err(refusal) => report.refused.push(refusal),
             }
         }
@@ -80,7 +112,7 @@ impl Extensions {
         for s in &slots {
             let _ = s.generation.commit();
         }
-        self.publish();
+        report.notes.extend(self.publish());
         report.loaded = self.list();
         report
     }

@@ -2,7 +2,8 @@
 //! code out. The host has no mode of its own for runners and servers.
 
 use crate::{
-    breadcrumb::kind,
+    breadcrumb::{self, kind},
+    convert,
     dispatch::{Asked, ask_entry},
     host::Extensions,
     load::{EventState, MAIN_HANDLER},
@@ -47,7 +48,9 @@ impl Extensions {
         if !slot.live.has_main() {
             return Err(ProgramError::None { id: id.to_owned() });
         }
-        let event = json!({"type": "main", "args": args, "cwd": self.config().cwd});
+        // A program of its own may end the process in its own way.
+        breadcrumb::leave_in_order();
+        let event = json!({"type": "main", "args": args, "cwd": convert::path(&self.config().cwd)});
         let state = EventState::ready(serde_json::to_vec(&event).unwrap_or_default());
         let failed = |message: String| ProgramError::Failed { id: id.to_owned(), message };
         match ask_entry(&slot.generation, &slot.live, MAIN_HANDLER, kind::COMMAND, &state, |_| {}).await {

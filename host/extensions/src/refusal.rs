@@ -22,6 +22,8 @@ pub enum Why {
     BadName { name: String },
     /// `extension::other_target`
     OtherTarget { built_for: String, host: String },
+    /// `extension::other_machine`: the manifest claims this target, the code is for another one.
+    OtherMachine { built_for: String, host: String },
     /// `extension::panic_abort`
     PanicAbort,
     /// `extension::abi_too_new`
@@ -55,6 +57,7 @@ impl Why {
             Why::BadManifest { .. } => "extension::bad_manifest",
             Why::BadName { .. } => "extension::bad_name",
             Why::OtherTarget { .. } => "extension::other_target",
+            Why::OtherMachine { .. } => "extension::other_machine",
             Why::PanicAbort => "extension::panic_abort",
             Why::ApiTooNew { .. } => "extension::abi_too_new",
             Why::ApiTooOld { .. } => "extension::abi_too_old",
@@ -83,6 +86,9 @@ impl Why {
             Why::BadName { name } => format!("its declared name {name:?} is not allowed"),
             Why::OtherTarget { built_for, host } => {
                 format!("built for {built_for}, this host runs on {host}")
+            }
+            Why::OtherMachine { built_for, host } => {
+                format!("its code is for {built_for}, this machine runs {host}")
             }
             Why::PanicAbort => {
                 "built with panic = \"abort\": a panic in it would end the whole program".into()
@@ -119,6 +125,9 @@ impl Why {
             Why::BadManifest { .. } => "rebuild it with the current atomic-plugin-api and `export_extension!`".into(),
             Why::BadName { .. } => "give its crate a name of letters, digits, '.', '_' or '-', at most 64 characters".into(),
             Why::OtherTarget { host, .. } => format!("build it for this machine: `cargo build --lib --target {host}`"),
+            Why::OtherMachine { .. } => {
+                "build it again on this machine; the file was damaged, or put together from two builds".into()
+            }
             Why::PanicAbort => "remove `panic = \"abort\"` from its Cargo profile and rebuild".into(),
             Why::ApiTooNew { .. } => "update atomic, or build the extension with an older atomic-plugin-api".into(),
             Why::ApiTooOld { .. } => "rebuild the extension: `atomic extension install PATH-OF-ITS-CRATE`".into(),

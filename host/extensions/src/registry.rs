@@ -2,6 +2,7 @@
 //! settled in load order, swapped as a whole (events.md I.5).
 
 use crate::{
+    conflicts::{Conflict, Conflicts},
     dispatch::{EVENTS, event_index},
     generation::Generation,
     load::Live,
@@ -14,7 +15,7 @@ use std::{
     path::PathBuf,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
 };
 
@@ -66,12 +67,40 @@ pub(crate) struct FlagEntry {
     pub(crate) default: Option<Value>,
 }
 
+/// In the order of registration; the same name replaces. Found by name, since there may be
+/// thousands.
+struct Named<T> {
+    list: Vec<T>,
+    at: HashMap<String, usize>,
+}
+
+impl<T> Default for Named<T> {
+    fn default() -> Self {
+        Named { list: Vec::new(), at: HashMap::new() }
+    }
+}
+
+impl<T> Named<T> {
+    fn put(&mut self, name: &str, entry: T) {
+        match self.at.get(name).and_then(|i| self.list.get_mut(*i)) {
+            Some(old) => *old = entry,
+            None => {
+                self.at.insert(name.to_owned(), self.list.len());
+                self.list.push(entry);
+            }
+        }
+    }
+    fn get(&self, name: &str) -> Option<&T> {
+        self.at.get(name).and_then(|i| self.list.get(*i))
+    }
+}
+
 #[derive(Default)]
 struct Entries {
     handlers: Vec<HandlerEntry>,
-    tools: Vec<ToolEntry>,
-    commands: Vec<CommandEntry>,
-    flags: Vec<FlagEntry>,
+    tools: Named<ToolEntry>,
+    commands: Named<CommandEntry>,
+    flags: Named<FlagEntry>,
 }
 
 /// All that one generation has registered so far.
@@ -79,13 +108,26 @@ pub(crate) struct Registered {
     pub(crate) name: String,
     pub(crate) path: PathBuf,
     entries: Mutex<Entries>,
-    /// A handler overran: no high-rate events until it answers again (decisions.md).
-    pub(crate) suspended: AtomicBool,
+    /// Handlers that overran and have not answered yet.
+    late: AtomicU64,
+}
+
+/// One handler over its time, until it answers.
+pub(crate) struct Late(Arc<Registered>);
+
+impl Drop for Late {
+    fn drop(&mut self) {
+        self.0.late.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Registered {
     pub(crate) fn new(name: String, path: PathBuf) -> Arc<Self> {
-        Arc::new(Registered { name, path, entries: Mutex::default(), suspended: AtomicBool::new(false) })
+        Arc::new(Registered { name, path, entries: Mutex::default(), late: AtomicU64::new(0) })
+    }
+    pub(crate) fn overran(self: &Arc<Self>) -> Late {
+        self.late.fetch_add(1, Ordering::Relaxed);
+        Late(self.clone())
     }
     fn entries(&self) -> MutexGuard<'_, Entries> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
@@ -93,30 +135,23 @@ impl Registered {
     pub(crate) fn add_handler(&self, h: HandlerEntry) {
         self.entries().handlers.push(h);
     }
-    /// The same extension and name replaces.
     pub(crate) fn add_tool(&self, t: ToolEntry) {
-        let mut e = self.entries();
-        match e.tools.iter_mut().find(|x| x.spec.name == t.spec.name) {
-            Some(x) => *x = t,
-            None => e.tools.push(t),
-        }
+        let name = t.spec.name.clone();
+        self.entries().tools.put(&name, t);
     }
     pub(crate) fn add_command(&self, c: CommandEntry) {
-        let mut e = self.entries();
-        match e.commands.iter_mut().find(|x| x.name == c.name) {
-            Some(x) => *x = c,
-            None => e.commands.push(c),
-        }
+        let name = c.name.clone();
+        self.entries().commands.put(&name, c);
     }
     pub(crate) fn add_flag(&self, f: FlagEntry) {
-        let mut e = self.entries();
-        match e.flags.iter_mut().find(|x| x.name == f.name) {
-            Some(x) => *x = f,
-            None => e.flags.push(f),
-        }
+        let name = f.name.clone();
+        self.entries().flags.put(&name, f);
     }
     pub(crate) fn flags(&self) -> Vec<FlagEntry> {
-        self.entries().flags.clone()
+        self.entries().flags.list.clone()
+    }
+    pub(crate) fn flag(&self, name: &str) -> Option<FlagEntry> {
+        self.entries().flags.get(name).cloned()
     }
     pub(crate) fn names(&self) -> (Vec<String>, Vec<String>, Vec<String>) {
         let e = self.entries();
@@ -124,8 +159,8 @@ impl Registered {
         events.sort();
         events.dedup();
         (
-            e.tools.iter().map(|t| t.spec.name.clone()).collect(),
-            e.commands.iter().map(|c| c.name.clone()).collect(),
+            e.tools.list.iter().map(|t| t.spec.name.clone()).collect(),
+            e.commands.list.iter().map(|c| c.name.clone()).collect(),
             events,
         )
     }
@@ -170,6 +205,7 @@ pub(crate) struct Published {
 }
 
 /// One live extension, for the publisher.
+#[derive(Clone)]
 pub(crate) struct Source {
     pub(crate) generation: Arc<Generation>,
     pub(crate) live: Arc<Live>,
@@ -177,12 +213,14 @@ pub(crate) struct Source {
 }
 
 impl Published {
-    /// `sources` in load order.
-    pub(crate) fn settle(sources: &[Source]) -> Self {
+    /// `sources` in load order; `builtin`: the program's own tools, which any of them may replace.
+    pub(crate) fn settle(sources: &[Source], builtin: &[String]) -> Self {
         let mut subs: Vec<Vec<(Phase, Sub)>> = EVENTS.iter().map(|_| Vec::new()).collect();
         let mut tools: Vec<PublishedTool> = Vec::new();
         let mut commands: Vec<(CommandEntry, &Source)> = Vec::new();
-        let mut conflicts = Vec::new();
+        let mut holders: HashMap<String, &Source> = HashMap::new();
+        let mut flags: HashMap<String, &Source> = HashMap::new();
+        let mut conflicts = Conflicts::default();
         for s in sources {
             let entries = s.registered.entries();
             for h in &entries.handlers {
@@ -197,16 +235,15 @@ impl Published {
                 };
                 list.push((h.phase, sub));
             }
-            for t in &entries.tools {
-                if let Some(first) = tools.iter().find(|x| x.entry.spec.name == t.spec.name) {
-                    conflicts.push(format!(
-                        "tool {:?}: {} keeps it, the one of {} is dropped; the rest of that extension works",
-                        t.spec.name,
-                        first.registered.path.display(),
-                        s.registered.path.display()
-                    ));
+            for t in &entries.tools.list {
+                if let Some(first) = holders.get(&t.spec.name) {
+                    conflicts.add(Conflict::Tool, first, s, &t.spec.name);
                     continue;
                 }
+                if builtin.contains(&t.spec.name) {
+                    conflicts.add(Conflict::Builtin, s, s, &t.spec.name);
+                }
+                holders.insert(t.spec.name.clone(), s);
                 tools.push(PublishedTool {
                     entry: t.clone(),
                     generation: s.generation.clone(),
@@ -214,7 +251,13 @@ impl Published {
                     registered: s.registered.clone(),
                 });
             }
-            commands.extend(entries.commands.iter().map(|c| (c.clone(), s)));
+            for f in &entries.flags.list {
+                match flags.get(&f.name) {
+                    Some(first) => conflicts.add(Conflict::Flag, first, s, &f.name),
+                    None => drop(flags.insert(f.name.clone(), s)),
+                }
+            }
+            commands.extend(entries.commands.list.iter().map(|c| (c.clone(), s)));
         }
         let subs = subs
             .into_iter()
@@ -224,7 +267,8 @@ impl Published {
                 list.into_iter().map(|(_, s)| s).collect()
             })
             .collect();
-        Published { subs, tools, commands: suffixed(commands), conflicts }
+        let commands = suffixed(commands, &mut conflicts);
+        Published { subs, tools, commands, conflicts: conflicts.lines() }
     }
 
     pub(crate) fn subs(&self, event: usize) -> Option<Arc<[Sub]>> {
@@ -239,10 +283,15 @@ impl Published {
 
 /// Two extensions with one command name are both renamed `name:1`, `name:2` in load order; a
 /// taken name gets the next free number.
-fn suffixed(commands: Vec<(CommandEntry, &Source)>) -> Vec<PublishedCommand> {
+fn suffixed(commands: Vec<(CommandEntry, &Source)>, conflicts: &mut Conflicts) -> Vec<PublishedCommand> {
     let mut count: HashMap<String, usize> = HashMap::new();
-    for (c, _) in &commands {
+    let mut first: HashMap<String, &Source> = HashMap::new();
+    for (c, s) in &commands {
         *count.entry(c.name.clone()).or_default() += 1;
+        match first.get(&c.name) {
+            Some(first) => conflicts.add(Conflict::Command, first, s, &c.name),
+            None => drop(first.insert(c.name.clone(), s)),
+        }
     }
     let mut taken: HashSet<String> =
         count.iter().filter(|(_, n)| **n == 1).map(|(name, _)| name.clone()).collect();
@@ -270,7 +319,9 @@ fn suffixed(commands: Vec<(CommandEntry, &Source)>) -> Vec<PublishedCommand> {
 }
 
 impl Sub {
+    /// A handler of its instance overran and has not answered yet: the instance is not asked
+    /// again until it does, but for the events that nobody waits for long.
     pub(crate) fn suspended(&self) -> bool {
-        self.registered.suspended.load(Ordering::Relaxed)
+        self.registered.late.load(Ordering::Relaxed) > 0
     }
 }

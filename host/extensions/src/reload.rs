@@ -8,9 +8,9 @@ use crate::{
     calls, convert,
     dispatch::{SESSION_SHUTDOWN, SESSION_START},
     generation::{Generation, RetirePlan},
-    host::{Extensions, Slot},
+    host::{Extensions, Slot, lock},
     load::EventState,
-    loading::{Activated, Prepared},
+    loading::{Activated, Names, Prepared},
     refusal::Refusal,
 };
 use atomic_agent::hooks::{
@@ -62,42 +62,60 @@ impl Extensions {
     /// Looks at the disk again. A named reload touches nothing else.
     async fn plan_reload(&self, names: &[String]) -> (Vec<Plan>, ReplaceReport) {
         let mut report = ReplaceReport::default();
-        let found = self.scan().await;
-        report.notes.extend(found.notes);
+        // Somebody asks for it: what was left out after a crash has another chance.
+        lock(self.skipped()).retain(|s| !names.is_empty() && !names.contains(s));
+        let mut found = self.scan().await;
+        report.notes.append(&mut found.notes);
         let mut old: Vec<Slot> = self.slots().clone();
         for name in names {
             let known = old.iter().any(|s| s.name == *name) || found.prepared.iter().any(|p| p.name == *name);
             if !known {
                 let have: Vec<&str> = old.iter().map(|s| s.name.as_str()).collect();
-                report.notes.push(format!("no extension is called {name:?}; loaded: {}", have.join(", ")));
+                let have = match have.is_empty() {
+                    true => "none is loaded".to_owned(),
+                    false => format!("loaded: {}", have.join(", ")),
+                };
+                report.notes.push(format!("no extension is called {name:?}; {have}"));
             }
         }
         let chosen = |name: &str| names.is_empty() || names.iter().any(|n| n == name);
         let mut plans = Vec::new();
+        let mut taken = Names::default();
         for p in found.prepared {
+            if let Some(note) = taken.shadowed(&p) {
+                report.notes.push(note);
+                continue;
+            }
             let at = old.iter().position(|s| s.name == p.name);
-            let old_slot = at.map(|i| old.remove(i));
-            plans.push(match (old_slot, chosen(&p.name)) {
-                (Some(slot), false) => Plan::Keep(slot),
+            let plan = match (at, chosen(&p.name)) {
+                (Some(i), false) => Plan::Keep(old.remove(i)),
                 (None, false) => continue,
-                (Some(slot), true) => self.candidate(slot, p, &mut report).await,
-                (None, true) => match self.activate(p, None).await {
+                // What runs stays when its own file is bad; another file of its name is passed over.
+                (Some(i), true) if p.path == old[i].path => {
+                    self.candidate(old.remove(i), p, &mut report).await
+                }
+                (at, true) => match self.activate(p, at.map(|i| &old[i])).await {
                     Ok(new) => {
-                        report.extensions.push(row(
-                            &new.name,
-                            ExtensionChange::Added,
-                            None,
-                            Some(&new),
-                            None,
-                        ));
-                        Plan::Add(new)
+                        let gone = at.map(|i| old.remove(i));
+                        let change =
+                            if gone.is_some() { ExtensionChange::Reloaded } else { ExtensionChange::Added };
+                        report.extensions.push(row(&new.name, change, gone.as_ref(), Some(&new), None));
+                        match gone {
+                            Some(old) => Plan::Replace { old, new },
+                            None => Plan::Add(new),
+                        }
                     }
                     Err(refusal) => {
-                        report.notes.push(refusal.to_string());
+                        found.refused.push(refusal);
                         continue;
                     }
                 },
-            });
+            };
+            match &plan {
+                Plan::Keep(s) | Plan::Add(s) | Plan::Replace { new: s, .. } => taken.take(s),
+                Plan::Remove(_) => {}
+            }
+            plans.push(plan);
         }
         // What is left has no candidate: its file was refused, or is gone.
         for slot in old {
@@ -230,7 +248,7 @@ impl Extensions {
             // Fenced meanwhile: the host is closing.
             let _ = generation.commit();
         }
-        self.publish();
+        report.notes.extend(self.publish());
 
         let event = convert::session_start(reason, previous);
         if let Some(subs) = self.subs(SESSION_START) {
@@ -249,7 +267,10 @@ impl Extensions {
             let gone = !self.slots().iter().any(|s| s.owner == old.owner);
             self.runtime().spawn(async move {
                 let owner = old.owner;
+                let (library, name, number) =
+                    (old.library.clone(), old.name.clone(), old.generation.number());
                 host.retire(old, plan).await;
+                host.left_mapped(&library, &name, number);
                 if gone {
                     calls::disown(owner);
                 }

@@ -53,31 +53,19 @@ impl Extensions {
             scan.take(note);
         }
         let prepared = in_parallel(&found.candidates, |c| prepare(&self.copies, c));
-        let mut good = Vec::new();
         for (rank, (candidate, p)) in found.candidates.into_iter().zip(prepared).enumerate() {
             match p {
                 // Refused ones keep their place: a generation that goes on in it is not moved.
-                Ok(p) => good.push((candidate, Prepared { rank, ..p })),
+                Ok(p) => scan.prepared.push(Prepared { rank, ..p }),
                 Err(refusal) => scan.refused.push(refusal.from_scope(candidate.scope)),
             }
         }
-        let named =
-            good.iter().map(|(c, p)| (c.clone(), p.name.clone(), p.manifest.version.clone())).collect();
-        let (kept, shadowed) = discover::resolve_identity(named);
-        for note in shadowed {
-            scan.take(note);
-        }
-        let mut good: Vec<Prepared> = good.into_iter().map(|(_, p)| p).collect();
-        scan.prepared = kept
-            .iter()
-            .filter_map(|r| {
-                let at = good.iter().position(|p| p.path == r.candidate.path)?;
-                Some(good.swap_remove(at))
-            })
-            .collect();
         if let Some(only) = &config.only {
             scan.prepared.retain(|p| p.name == *only);
         }
+        let skipped = lock(self.skipped());
+        scan.prepared.retain(|p| !skipped.contains(&p.name));
+        drop(skipped);
         self.copies.save();
         scan
     }

@@ -3,6 +3,7 @@
 use crate::{
     breadcrumb::kind,
     calls::{Failure, Outcome},
+    convert,
     dispatch::{Asked, ask_entry},
     generation::{Body, Cancel, Generation},
     load::EventState,
@@ -66,7 +67,7 @@ impl Tool for ExtensionTool {
         let t = &self.0;
         let event = json!({
             "type": "tool_execute", "toolCallId": call.tool_call_id, "toolName": t.entry.spec.name,
-            "params": call.args, "cwd": call.cwd,
+            "params": call.args, "cwd": convert::path(&call.cwd),
         });
         let state = EventState::ready(serde_json::to_vec(&event).unwrap_or_default());
         let mut running = Running(None);

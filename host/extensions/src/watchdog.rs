@@ -5,7 +5,7 @@
 //!
 //! Entering and leaving are two stores; the clock is a tick of the watchdog's own.
 
-use crate::{dispatch::EVENTS, host::Extensions};
+use crate::{breadcrumb, dispatch::EVENTS, host::Extensions};
 use std::{
     sync::{
         Weak,
@@ -40,6 +40,13 @@ impl Watchdog {
         self.call.store(call, Relaxed);
         Watched(self, call)
     }
+
+    /// Call, owner and kind of crumb of what is inside now.
+    fn inside(&self) -> Option<(u64, u64, u16)> {
+        let call = self.call.load(Relaxed);
+        let kind = breadcrumb::kind::EVENTS.saturating_add(self.event.load(Relaxed) as u16);
+        (call != 0).then(|| (call, self.owner.load(Relaxed), kind))
+    }
 }
 
 impl Drop for Watched<'_> {
@@ -47,6 +54,28 @@ impl Drop for Watched<'_> {
         if self.0.call.load(Relaxed) == self.1 {
             self.0.call.store(0, Relaxed);
         }
+    }
+}
+
+/// Beats for whoever watches this process, until the host is gone: a thread of its own, so that
+/// nothing an extension does can keep it from beating, and a task of the loop that takes ops.
+pub(crate) fn pulse(host: Weak<Extensions>, runtime: &tokio::runtime::Handle) {
+    let of_loop = host.clone();
+    runtime.spawn(async move {
+        while of_loop.strong_count() > 0 {
+            breadcrumb::page().loop_beat();
+            tokio::time::sleep(breadcrumb::BEAT).await;
+        }
+    });
+    let beat = move || {
+        while let Some(host) = host.upgrade() {
+            breadcrumb::page().beat(host.watchdog().inside());
+            drop(host);
+            std::thread::sleep(breadcrumb::BEAT);
+        }
+    };
+    if let Err(e) = std::thread::Builder::new().name("atomic-pulse".into()).spawn(beat) {
+        tracing::warn!("no thread for the pulse: {e}");
     }
 }
 
@@ -85,6 +114,7 @@ pub(crate) async fn watch(host: Weak<Extensions>) {
                 "atomic: extension {} {error} (event {event}); given up",
                 path.display().to_string().escape_debug()
             );
+            crate::breadcrumb::leave_in_order();
             std::process::exit(EXIT);
         }
     }

@@ -1,11 +1,14 @@
 //! `models.json`: providers a user adds or changes (events.md E.5). Read, never written.
 
-use crate::compat::Compat;
+mod keys;
+
+use crate::{compat::Compat, file};
 use atomic_agent::model::ModelCost;
 use serde::{
     Deserialize, Deserializer,
-    de::{Error as _, MapAccess, Visitor},
+    de::{Error as _, MapAccess, Visitor, value::MapAccessDeserializer},
 };
+use serde_json::Value;
 use std::{
     collections::BTreeMap,
     fmt,
@@ -17,13 +20,21 @@ pub const SUPPORTED_APIS: [&str; 2] = ["anthropic-messages", "openai-completions
 
 /// Providers in the order of the file: the first usable one is the default.
 #[derive(Clone, Debug, Default, Deserialize)]
+#[serde(expecting = "an object: {\"providers\": {…}}")]
 pub struct ModelsFile {
     #[serde(default, deserialize_with = "in_order")]
     pub providers: Vec<(String, ProviderConfig)>,
+    /// Keys of it that nobody reads.
+    #[serde(skip)]
+    pub unread: Vec<ConfigError>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(
+    rename_all = "camelCase",
+    default,
+    expecting = "an object: {\"baseUrl\": …, \"api\": …, \"models\": […]}"
+)]
 pub struct ProviderConfig {
     pub name: Option<String>,
     pub base_url: Option<String>,
@@ -35,6 +46,7 @@ pub struct ProviderConfig {
     /// Send the key as `Authorization: Bearer` whatever the format's own header is.
     pub auth_header: bool,
     /// Replaces the provider's list; absent: only address, key or headers are changed.
+    #[serde(deserialize_with = "models")]
     pub models: Option<Vec<ModelConfig>>,
     /// Built-in rows only: where a key is looked for when none is written.
     #[serde(rename = "keyVariables")]
@@ -42,7 +54,7 @@ pub struct ProviderConfig {
 }
 
 #[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", expecting = "an object: {\"id\": \"…\"}")]
 pub struct ModelConfig {
     pub id: String,
     #[serde(default)]
@@ -83,6 +95,13 @@ pub enum ConfigError {
     /// One provider is left out; the others work.
     #[error("{}: provider \"{provider}\": {reason}", path.display())]
     Provider { path: PathBuf, provider: String, reason: String },
+    /// A key that is not known.
+    #[error("{}: {}{reason}", path.display(), of_provider(provider.as_deref()))]
+    Unread { path: PathBuf, provider: Option<String>, reason: String },
+}
+
+fn of_provider(name: Option<&str>) -> String {
+    name.map(|n| format!("provider \"{n}\": ")).unwrap_or_default()
 }
 
 impl ConfigError {
@@ -92,13 +111,58 @@ impl ConfigError {
             ConfigError::Unreadable { .. } => "models::config_unreadable",
             ConfigError::Syntax { .. } => "models::config_syntax",
             ConfigError::Provider { .. } => "models::config_provider",
+            ConfigError::Unread { .. } => "models::config_key",
+        }
+    }
+
+    /// The file, and the place in it if that is known.
+    pub fn place(&self) -> String {
+        match self {
+            ConfigError::Syntax { path, line, column, .. } => format!("{}:{line}:{column}", path.display()),
+            ConfigError::Unreadable { path, .. }
+            | ConfigError::Provider { path, .. }
+            | ConfigError::Unread { path, .. } => path.display().to_string(),
+        }
+    }
+
+    /// What is wrong, without the place.
+    pub fn reason(&self) -> String {
+        match self {
+            ConfigError::Unreadable { reason, .. } | ConfigError::Syntax { reason, .. } => reason.clone(),
+            ConfigError::Provider { provider, reason, .. } => format!("provider \"{provider}\": {reason}"),
+            ConfigError::Unread { provider, reason, .. } => {
+                format!("{}{reason}", of_provider(provider.as_deref()))
+            }
+        }
+    }
+
+    /// What comes of it, and what to do.
+    pub fn help(&self) -> &'static str {
+        match self {
+            ConfigError::Unreadable { .. } => {
+                "none of its providers is used; make it a file that can be read"
+            }
+            ConfigError::Syntax { .. } => {
+                "the file is left as it is and none of its providers is used; correct this place"
+            }
+            ConfigError::Provider { .. } => "correct it in this file; what else is in it works",
+            ConfigError::Unread { .. } => "correct or remove the key; the file itself is never changed",
+        }
+    }
+
+    /// Whether it is about this provider, or about all.
+    pub fn concerns(&self, name: &str) -> bool {
+        match self {
+            ConfigError::Unreadable { .. } | ConfigError::Syntax { .. } => true,
+            ConfigError::Provider { provider, .. } => provider == name,
+            ConfigError::Unread { provider, .. } => provider.as_deref().is_none_or(|p| p == name),
         }
     }
 }
 
 /// A missing file is an empty one.
 pub fn load(path: &Path) -> Result<ModelsFile, ConfigError> {
-    let bytes = match std::fs::read(path) {
+    let bytes = match file::read(path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(ModelsFile::default()),
         Err(error) => {
@@ -112,7 +176,16 @@ pub fn load(path: &Path) -> Result<ModelsFile, ConfigError> {
         let column = before.iter().rev().take_while(|b| **b != b'\n').count() + 1;
         syntax(line, column, "not UTF-8 text".to_owned())
     })?;
-    parse(text).map_err(|error| syntax(error.line(), error.column(), reason(&error)))
+    let mut read = parse(text).map_err(|error| syntax(error.line(), error.column(), reason(&error)))?;
+    // It parsed, so it is JSON; an empty file is none, and has no keys.
+    let whole: Value = serde_json::from_str(text.trim_start_matches('\u{feff}')).unwrap_or_default();
+    let key = |k: keys::Unread| ConfigError::Unread {
+        path: path.to_owned(),
+        provider: k.provider,
+        reason: k.reason,
+    };
+    read.unread = keys::unread(&whole).into_iter().map(key).collect();
+    Ok(read)
 }
 
 pub(crate) fn parse(text: &str) -> Result<ModelsFile, serde_json::Error> {
@@ -121,16 +194,54 @@ pub(crate) fn parse(text: &str) -> Result<ModelsFile, serde_json::Error> {
     if text.trim().is_empty() {
         return Ok(ModelsFile::default());
     }
-    serde_json::from_str(text)
+    let mut json = serde_json::Deserializer::from_str(text);
+    let read = object(&mut json)?;
+    json.end()?;
+    Ok(read)
+}
+
+/// Serde also takes a list for a struct, field by field; a person who writes one means something else.
+fn object<'de, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<T, D::Error> {
+    struct Object<T>(std::marker::PhantomData<T>);
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for Object<T> {
+        type Value = T;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object {…}")
+        }
+        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+            T::deserialize(MapAccessDeserializer::new(map))
+        }
+    }
+    from.deserialize_map(Object(std::marker::PhantomData))
+}
+
+/// A value that has to be an object.
+struct Strict<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Strict<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        object(from).map(Strict)
+    }
+}
+
+fn models<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<ModelConfig>>, D::Error> {
+    let models = Option::<Vec<Strict<ModelConfig>>>::deserialize(from)?;
+    Ok(models.map(|all| all.into_iter().map(|Strict(model)| model).collect()))
 }
 
 /// serde_json's words without the place, which is said separately.
 pub(crate) fn reason(error: &serde_json::Error) -> String {
     let text = error.to_string();
-    match text.rfind(" at line ") {
-        Some(at) => text[..at].to_owned(),
-        None => text,
-    }
+    let text = text.rfind(" at line ").map_or(text.as_str(), |at| &text[..at]);
+    // Serde's own names for kinds of JSON.
+    text.replace("invalid type: ", "this is ")
+        .replace("this is map", "this is an object")
+        .replace("this is sequence", "this is a list")
+        .replace(", expected a sequence", "; expected a list […]")
+        .replace(", expected a map", "; expected an object {…}")
+        .replace(", expected a string", "; expected text in quotes")
+        .replace(", expected a boolean", "; expected true or false")
+        .replace(", expected ", "; expected ")
 }
 
 fn in_order<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(String, ProviderConfig)>, D::Error> {
@@ -146,7 +257,7 @@ fn in_order<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(String, ProviderC
                 if out.iter().any(|(known, _)| *known == name) {
                     return Err(A::Error::custom(format!("provider \"{name}\" is there twice")));
                 }
-                out.push((name, map.next_value()?));
+                out.push((name, map.next_value::<Strict<_>>()?.0));
             }
             Ok(out)
         }
@@ -179,6 +290,24 @@ mod tests {
             (&b"{\n  \"providers\": {\n    \"x\": }\n}"[..], 3, "expected value"),
             (b"{\n \"providers\": {\"x\": {\"models\": [{\"name\": \"no id\"}]}}}", 2, "missing field `id`"),
             (b"{\"providers\": {\"x\": {},\n \"x\": {}}}", 2, "there twice"),
+            (b"[]", 1, "this is a list; expected an object {"),
+            (b"{\"providers\":\n[]}", 2, "this is a list; expected an object of providers"),
+            (b"{\"providers\": {\"x\":\n []}}", 2, "this is a list; expected an object {"),
+            (
+                b"{\"providers\": {\"x\": {\"models\":\n [\"qwen\"]}}}",
+                2,
+                "this is string \"qwen\"; expected an object {",
+            ),
+            (
+                b"{\"providers\": {\"x\": {\"models\":\n [{\"id\": 7}]}}}",
+                2,
+                "this is integer `7`; expected text in quotes",
+            ),
+            (
+                b"{\"providers\": {\"x\": {\"authHeader\":\n \"yes\"}}}",
+                2,
+                "this is string \"yes\"; expected true or false",
+            ),
             (b"{\n\"a\": \"\xff\"}", 2, "UTF-8"),
         ] {
             let (_dir, path) = file(text);

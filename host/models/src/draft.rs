@@ -173,6 +173,11 @@ impl Draft {
         }
     }
 
+    /// What the message says beside what its type has a place for.
+    pub fn extra(&mut self) -> &mut Extra {
+        &mut self.message.extra
+    }
+
     pub fn usage(&mut self) -> &mut Usage {
         &mut self.message.usage
     }

@@ -7,6 +7,8 @@ use crate::{
     credential::Secret,
     draft::Draft,
     excerpt::{self, Redactor},
+    fault::Fault,
+    framing::{self, whole_lines},
     openai_completions::OpenAiCompletions,
     transport::{Transport, causes},
 };
@@ -29,6 +31,11 @@ use tokio_util::sync::CancellationToken;
 const ERROR_BODY: usize = 64 * 1024;
 /// For the body of an error, and for what may follow a finished answer.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How a stream breaks off.
+const CONNECTION: &str = "models::connection";
+const GARBLED: &str = "models::garbled_stream";
+const TOO_LONG: &str = "models::event_too_long";
 
 const USER_AGENT: &str = concat!("atomic/", env!("CARGO_PKG_VERSION"));
 
@@ -78,7 +85,13 @@ pub(crate) enum Ending {
 #[derive(Debug)]
 enum Failure {
     Aborted,
-    Said(String),
+    Told(Fault),
+}
+
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Self {
+        Failure::Told(fault)
+    }
 }
 
 pub(crate) struct HttpModel {
@@ -127,17 +140,16 @@ impl HttpModel {
         sink.payload(&mut payload).await;
 
         let address = self.wire.url(&self.endpoint.info.base_url);
-        let url = Url::parse(&address).ok().filter(|u| matches!(u.scheme(), "http" | "https")).ok_or_else(
-            || Failure::Said(format!("the baseUrl of provider \"{provider}\" is no http or https address")),
-        )?;
+        let url = Url::parse(&address).ok().filter(|u| matches!(u.scheme(), "http" | "https"));
+        let url = url.ok_or_else(|| Fault::address(provider))?;
         let place = origin(&url);
-        let client = self.endpoint.transport.client(&url).map_err(Failure::Said)?;
-        let call = client.post(url).headers(header_map(&headers)?).body(payload.to_string());
-        let response = unless(cancel, call.send()).await?.map_err(|error| {
-            let error = error.without_url();
-            let what = if error.is_connect() { "cannot reach" } else { "no answer from" };
-            Failure::Said(format!("{what} {provider} at {place}: {}", causes(&error)))
+        let client = self.endpoint.transport.client(&url).map_err(|why| {
+            Fault::new("models::no_client", why, "the system's certificates or its limits are in the way")
         })?;
+        let call = client.post(url).headers(header_map(&headers)?).body(payload.to_string());
+        let response = unless(cancel, call.send())
+            .await?
+            .map_err(|error| Fault::of_request(provider, &place, &error.without_url()))?;
 
         let status = response.status();
         sink.response(status.as_u16(), lower_case(response.headers())).await;
@@ -147,17 +159,19 @@ impl HttpModel {
         if !status.is_success() {
             let body = unless(cancel, beginning(response)).await?;
             let said = excerpt::of_body(&body, redactor);
-            let colon = if said.is_empty() { "" } else { ": " };
-            return Err(Failure::Said(format!("{provider} answered {status}{colon}{said}")));
+            return Err(Fault::of_status(provider, status, &said).into());
         }
         let kind = response.headers().get("content-type").and_then(|v| v.to_str().ok()).unwrap_or("");
         if kind.starts_with("application/json") || kind.starts_with("text/html") {
             let kind = kind.to_owned();
             let body = unless(cancel, beginning(response)).await?;
-            return Err(Failure::Said(format!(
-                "{provider} at {place} answered with {kind} instead of an event stream: {}",
-                excerpt::of_body(&body, redactor)
-            )));
+            let said = excerpt::of_body(&body, redactor);
+            return Err(Fault::new(
+                "models::not_a_stream",
+                format!("{provider} at {place} answered with {kind} instead of an event stream: {said}"),
+                format!("look at the \"baseUrl\" and the \"api\" of \"{provider}\" in models.json, and at the proxy"),
+            )
+            .into());
         }
         let bytes =
             response.bytes_stream().map(|chunk| chunk.map(|b| b.to_vec()).map_err(|e| e.without_url()));
@@ -189,7 +203,10 @@ impl Model for HttpModel {
         let (message, rest) = match result {
             Ok(reason) => draft.finish(reason),
             Err(Failure::Aborted) => draft.fail(StopReason::Aborted, "aborted".to_owned()),
-            Err(Failure::Said(why)) => draft.fail(StopReason::Error, redactor.clean(&why)),
+            Err(Failure::Told(fault)) => {
+                fault.mark(draft.extra());
+                draft.fail(StopReason::Error, redactor.clean(&fault.what))
+            }
         };
         for event in rest {
             sink.event(event).await;
@@ -209,7 +226,7 @@ async fn follow<E: std::error::Error + Send + 'static>(
     cancel: &CancellationToken,
 ) -> Result<StopReason, Failure> {
     use eventsource_stream::EventStreamError as Broken;
-    let mut events = std::pin::pin!(without_mark(bytes).eventsource());
+    let mut events = std::pin::pin!(whole_lines(bytes, framing::LONGEST).eventsource());
     let broke_off = loop {
         let over = reader.finished().is_some();
         let next = unless(cancel, async {
@@ -224,9 +241,12 @@ async fn follow<E: std::error::Error + Send + 'static>(
             Some(Some(Ok(event))) => event,
             Some(Some(Err(error))) => {
                 break Some(match error {
-                    Broken::Transport(error) => format!("the connection broke: {}", causes(&error)),
-                    Broken::Utf8(_) => "the stream is not UTF-8 text".to_owned(),
-                    Broken::Parser(_) => "the stream is not an event stream".to_owned(),
+                    Broken::Transport(framing::Broken::Connection(error)) => {
+                        (CONNECTION, format!("the connection broke: {}", causes(&error)))
+                    }
+                    Broken::Transport(long @ framing::Broken::TooLong) => (TOO_LONG, long.to_string()),
+                    Broken::Utf8(_) => (GARBLED, "the stream is not UTF-8 text".to_owned()),
+                    Broken::Parser(_) => (GARBLED, "the stream is not an event stream".to_owned()),
                 });
             }
         };
@@ -238,7 +258,7 @@ async fn follow<E: std::error::Error + Send + 'static>(
         }
         let Ok(data) = serde_json::from_str::<Value>(&event.data) else {
             let quoted = excerpt::of_body(&event.data, redactor);
-            break Some(format!("an event is not JSON: {quoted}"));
+            break Some((GARBLED, format!("an event is not JSON: {quoted}")));
         };
         sink.provider_event(&data).await;
         let flow = reader.read(&data, draft);
@@ -250,46 +270,33 @@ async fn follow<E: std::error::Error + Send + 'static>(
             Flow::End => break None,
             Flow::Failed(why) => {
                 let why = excerpt::shorten(&redactor.clean(&why));
-                return Err(Failure::Said(format!("{provider} reported an error: {why}")));
+                return Err(Fault::new(
+                    "models::reported",
+                    format!("{provider} reported an error: {why}"),
+                    "the fault is the server's: ask again, or choose another model with --model",
+                )
+                .into());
             }
         }
     };
     match (reader.finished(), broke_off) {
         // What comes after the end of an answer cannot spoil it.
         (Some(Ending::Complete(reason)), _) => Ok(reason),
-        (Some(Ending::Failed(why)), _) => Err(Failure::Said(format!("{provider}: {why}"))),
-        (None, Some(why)) => Err(Failure::Said(format!("{provider}: {why}; the answer is incomplete"))),
-        (None, None) => Err(Failure::Said(format!("{provider}: the stream ended before the answer did"))),
+        (Some(Ending::Failed(why)), _) => Err(Fault::new(
+            "models::refused",
+            format!("{provider}: {why}"),
+            "the model did not answer this; say it in another way, or choose another one with --model",
+        )
+        .into()),
+        (None, Some((code, why))) => {
+            let what = format!("{provider}: {why}; the answer is incomplete");
+            Err(Fault::new(code, what, "what came is kept; ask again, or say \"go on\"").into())
+        }
+        (None, None) => {
+            let what = format!("{provider}: the stream ended before the answer did");
+            Err(Fault::new(CONNECTION, what, "what came is kept; ask again, or say \"go on\"").into())
+        }
     }
-}
-
-/// Without byte-order marks at its start: the parser slices one in the middle of a character.
-fn without_mark<E: Send>(
-    bytes: impl Stream<Item = Result<Vec<u8>, E>> + Send,
-) -> impl Stream<Item = Result<Vec<u8>, E>> + Send {
-    const MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
-    let mut held: Option<Vec<u8>> = Some(Vec::new());
-    // The end is one more, empty, item: it lets out what was held back.
-    bytes.map(Some).chain(futures_util::stream::iter([None])).filter_map(move |chunk| {
-        let out = match (chunk, held.take()) {
-            (Some(Err(error)), _) => Some(Err(error)),
-            (Some(Ok(chunk)), None) => Some(Ok(chunk)),
-            (None, rest) => rest.filter(|r| !r.is_empty()).map(Ok),
-            (Some(Ok(chunk)), Some(mut start)) => {
-                start.extend(chunk);
-                while start.starts_with(&MARK) {
-                    start.drain(..MARK.len());
-                }
-                if MARK.starts_with(&start) {
-                    held = Some(start);
-                    None
-                } else {
-                    Some(Ok(start))
-                }
-            }
-        };
-        std::future::ready(out)
-    })
 }
 
 async fn unless<F: Future>(cancel: &CancellationToken, wait: F) -> Result<F::Output, Failure> {
@@ -318,7 +325,10 @@ fn header_map(headers: &BTreeMap<String, Option<String>>) -> Result<HeaderMap, F
     let is_lower = |name: &&String| name.bytes().all(|b| !b.is_ascii_uppercase());
     let (lower, other): (Vec<_>, Vec<_>) = headers.iter().partition(|(name, _)| is_lower(name));
     for (name, value) in lower.into_iter().chain(other) {
-        let bad = |what| Failure::Said(format!("the request header {name:?} {what}"));
+        let bad = |what| {
+            let what = format!("the request header {name:?} {what}");
+            Fault::new("models::bad_header", what, "correct \"headers\" or the key in models.json")
+        };
         let key = HeaderName::try_from(name.as_str()).map_err(|_| bad("has an illegal name"))?;
         match value {
             None => {

@@ -268,6 +268,7 @@ impl ModelSet {
             provider: provider.to_owned(),
             model: id.to_owned(),
             nearest: if near.is_empty() { ids().take(5).map(str::to_owned).collect() } else { near },
+            problems: self.problems.iter().filter(|p| p.concerns(provider)).cloned().collect(),
         }
     }
 
@@ -275,7 +276,11 @@ impl ModelSet {
         let bare = name.rsplit_once(':').map_or(name, |(id, _)| id);
         let near = error::nearest(bare, self.list().map(|i| i.id.as_str()));
         let full = self.list().filter(|i| near.contains(&i.id)).map(|i| format!("{}/{}", i.provider, i.id));
-        ResolveError::UnknownName { nearest: full.take(5).collect(), name: name.to_owned() }
+        ResolveError::UnknownName {
+            nearest: full.take(5).collect(),
+            name: name.to_owned(),
+            problems: self.problems.clone(),
+        }
     }
 }
 

@@ -74,6 +74,15 @@ pub(crate) fn causes(error: &(dyn std::error::Error + 'static)) -> String {
     text
 }
 
+/// What is behind all of it.
+pub(crate) fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut root = error;
+    while let Some(cause) = root.source() {
+        root = cause;
+    }
+    root.to_string()
+}
+
 fn is_loopback(url: &Url) -> bool {
     match url.host_str() {
         None => false,

@@ -50,10 +50,13 @@ pub(super) fn install_hook() {
 /// Runs author code. A panic becomes its text; a payload whose own drop panics is leaked.
 #[inline]
 pub(super) fn contained<R>(f: impl FnOnce() -> R) -> Result<R, String> {
-    DEPTH.set(DEPTH.get() + 1);
-    let result = catch_unwind(AssertUnwindSafe(f)).map_err(text_of);
-    DEPTH.set(DEPTH.get() - 1);
-    result
+    // Looked up once: in a library that costs a call.
+    DEPTH.with(|depth| {
+        depth.set(depth.get() + 1);
+        let result = catch_unwind(AssertUnwindSafe(f));
+        depth.set(depth.get() - 1);
+        result.map_err(text_of)
+    })
 }
 
 #[cold]

@@ -15,13 +15,20 @@ use abi_stable::{
 };
 use std::sync::{
     Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock,
-    atomic::{AtomicU64, Ordering},
+    atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
 /// What a synchronous handler answers: JSON, empty for no opinion.
 pub(crate) type Outcome = Result<Vec<u8>>;
 pub(crate) type SyncFn = Arc<dyn Fn(EventRef, Call) -> Outcome + Send + Sync>;
-pub(crate) type ServiceFn = Arc<dyn Fn(&str, &[u8]) -> Outcome + Send + Sync>;
+pub(crate) type ServiceFn = Box<dyn Fn(&str, &[u8]) -> Outcome + Send + Sync>;
+
+/// A service that the host knows by its address: a call of another extension costs no lock and
+/// no count here, since the host counts it. So it stays until the instance goes.
+struct Provided {
+    service: ServiceFn,
+    withdrawn: AtomicBool,
+}
 
 /// One entry of the handler table.
 #[derive(Clone)]
@@ -58,7 +65,7 @@ pub(crate) struct State {
     pub(crate) owner: u64,
     pub(crate) generation: u64,
     handlers: RwLock<Vec<Handler>>,
-    services: RwLock<Vec<Option<ServiceFn>>>,
+    services: Mutex<Vec<Arc<Provided>>>,
     /// Index of `main` + 1.
     main: AtomicU64,
     /// The first registration the host refused while `activate` ran.
@@ -92,7 +99,7 @@ impl State {
             owner,
             generation,
             handlers: RwLock::default(),
-            services: RwLock::default(),
+            services: Mutex::default(),
             main: AtomicU64::new(0),
             refused: Mutex::default(),
             threads: Arc::default(),
@@ -161,22 +168,33 @@ impl State {
         drop(old);
     }
     pub(crate) fn add_service(&self, service: ServiceFn) -> u64 {
-        let mut services = self.services.write().unwrap_or_else(PoisonError::into_inner);
-        services.push(Some(service));
-        services.len() as u64 - 1
+        let provided = Arc::new(Provided { service, withdrawn: AtomicBool::new(false) });
+        let number = Arc::as_ptr(&provided).expose_provenance() as u64;
+        lock(&self.services).push(provided);
+        number
     }
-    pub(crate) fn drop_service(&self, index: u64) {
-        let gone = usize::try_from(index).ok().and_then(|i| {
-            self.services.write().unwrap_or_else(PoisonError::into_inner).get_mut(i).and_then(Option::take)
-        });
-        drop(gone);
+    /// Later calls find it gone; one that is inside may finish, so it is not dropped here.
+    pub(crate) fn drop_service(&self, number: u64) {
+        let services = lock(&self.services);
+        let found = services.iter().find(|s| Arc::as_ptr(s).addr() as u64 == number);
+        if let Some(found) = found {
+            found.withdrawn.store(true, Ordering::Release);
+        }
     }
-    pub(super) fn service(&self, index: u64) -> Option<ServiceFn> {
-        self.services
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(usize::try_from(index).ok()?)?
-            .clone()
+    #[inline]
+    pub(super) fn service(&self, number: u64) -> Option<&ServiceFn> {
+        let provided = std::ptr::with_exposed_provenance::<Provided>(usize::try_from(number).ok()?);
+        // SAFETY: (SAFETY.md 7) the host calls a service only by the number that `add_service` of
+        // this instance gave it, and counts the call in: `drop_services` has not run. Null is none.
+        let provided = unsafe { provided.as_ref() }?;
+        (!provided.withdrawn.load(Ordering::Acquire)).then_some(&provided.service)
+    }
+    /// With the instance: the host knows that nobody is inside. They may hold the instance itself.
+    fn drop_services(&self) {
+        let services = std::mem::take(&mut *lock(&self.services));
+        for service in services {
+            let _ = contained(|| drop(service));
+        }
     }
     pub(crate) fn set_main(&self, handler: u64) {
         self.main.store(handler + 1, Ordering::Release);
@@ -185,16 +203,13 @@ impl State {
         self.main.load(Ordering::Acquire).checked_sub(1)
     }
 
-    /// Closures and services go: each alone, its panic contained. Their texts come back.
+    /// Closures go: each alone, its panic contained. Their texts come back. Services stay until
+    /// `drop_instance`: a blocked call may still be inside one.
     pub(super) fn drop_closures(&self) -> Vec<String> {
         let handlers = std::mem::take(&mut *self.handlers.write().unwrap_or_else(PoisonError::into_inner));
-        let services = std::mem::take(&mut *self.services.write().unwrap_or_else(PoisonError::into_inner));
         let mut faults = Vec::new();
         for h in handlers {
             faults.extend(contained(|| drop(h)).err());
-        }
-        for s in services {
-            faults.extend(contained(|| drop(s)).err());
         }
         faults
     }
@@ -378,6 +393,7 @@ pub(super) fn borrow(token: &Instance) -> &State {
 
 /// Gives the token's count back.
 pub(super) fn drop_token(token: Instance) {
+    borrow(&token).drop_services();
     // SAFETY: (SAFETY.md 7) `drop_instance` is the last use of the token, and the count is its own.
     let _ = contained(|| drop(unsafe { Arc::from_raw(token.ptr.cast::<State>()) }));
 }

@@ -53,4 +53,8 @@ impl InputAnswer {
     pub fn transform(text: impl Into<String>) -> Self {
         InputAnswer::Transform { text: text.into(), images: None }
     }
+    /// The extension took it: no run.
+    pub fn handled() -> Self {
+        InputAnswer::Handled
+    }
 }

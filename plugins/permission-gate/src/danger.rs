@@ -1,5 +1,6 @@
 //! What counts as dangerous, as data: a rule, and what the user is told about it.
 
+use crate::fork_bomb;
 use crate::shell::{SHELLS, Simple, commands};
 
 type Rule = (&'static str, fn(&Simple) -> bool);
@@ -62,8 +63,7 @@ pub(crate) fn of(line: &str) -> Option<&'static str> {
     if fetched_code_runs(&all, line) {
         return Some("runs code straight from the network");
     }
-    // Not a command in the grammar above: a function that calls itself twice.
-    line.replace(' ', "").contains(":(){:|:&};:").then_some("starts processes without end")
+    fork_bomb::in_line(line).then_some("starts processes without end")
 }
 
 /// `curl … | sh`, `sh <(curl …)`, `sh -c "$(curl …)"`.
@@ -141,6 +141,7 @@ mod tests {
             "reboot",
             "pkill -f node",
             ":(){ :|:& };:",
+            "bomb(){ bomb|bomb& };bomb",
             "timeout 5 rm -rf x",
         ] {
             assert!(of(line).is_some(), "not caught: {line}");

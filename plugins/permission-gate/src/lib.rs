@@ -5,6 +5,7 @@
 //! sandbox, and a command that wants to hide from it can.
 
 mod danger;
+mod fork_bomb;
 mod shell;
 
 use atomic_plugin_api::prelude::*;

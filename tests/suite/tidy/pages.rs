@@ -73,11 +73,14 @@ const COMMANDS: &[(&str, &str)] = &[
     ("atomic -c", "a_run_killed_in_a_tool_goes_on_in_the_next_process"),
     ("atomic -e PATH", "a_library_a_folder_and_a_crate_can_be_named_on_the_command_line"),
     ("atomic --no-extensions", "no_extensions_does_not_even_look_at_the_bad_one"),
-    ("atomic extension run ID -- ARGS", "an_extension_is_also_a_program"),
+    (
+        "atomic extension run ID -- ARGS",
+        "an_extension_that_is_a_program_gets_arguments_and_stdin_and_its_exit_code_is_the_programs",
+    ),
     ("atomic extension inspect FILE", "inspect_and_list_read_a_library_without_running_it"),
     ("atomic explain CODE", "completions_and_explanations_are_plain_output"),
     ("atomic extension install .", "the_commands_of_the_readme_work"),
-    ("atomic extension bundle", "the_first_party_extensions_are_bundled_beside_the_program"),
+    ("atomic extension bundle", "the_first_party_extensions_are_built_from_the_source_tree_and_laid_out"),
 ];
 
 /// Named for people, and run by no test: each would build the whole tree a second time.

@@ -62,6 +62,24 @@ fn directories_are_named_after_the_place_of_work() {
 }
 
 #[test]
+fn a_place_of_work_that_is_too_long_for_a_name_has_a_folder_all_the_same() {
+    let (dir, _) = place();
+    let long = |end: &str| PathBuf::from(format!("/{}/{}/{end}", "d".repeat(150), "é".repeat(75)));
+    let at = |cwd: &Path| default_dir(dir.path(), cwd);
+    let (one, two) = (long("one"), long("two"));
+    assert_ne!(at(&one), at(&two));
+    for cwd in [&one, &two] {
+        let mut session = Session::create(cwd, &at(cwd), None);
+        session.append_message(&text_entry("hi"), false).unwrap();
+    }
+    let again = Session::continue_latest(&one, &at(&one)).unwrap();
+    assert_eq!(again.cwd(), one.to_str());
+    // The longest that fits stays as it is.
+    let fits = format!("/{}", "d".repeat(251));
+    assert!(at(Path::new(&fits)).ends_with(format!("--{}--", "d".repeat(251))));
+}
+
+#[test]
 fn unknown_kinds_and_keys_survive_and_no_line_is_rewritten() {
     let (dir, sessions) = place();
     let path = written(dir.path(), &sessions);

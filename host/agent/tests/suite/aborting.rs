@@ -127,3 +127,26 @@ async fn a_shutdown_handler_that_never_returns_does_not_keep_the_engine() {
     rig.until(|e| matches!(e, Event::Stopped)).await;
     assert_eq!(rig.log.count("session_shutdown"), 1);
 }
+
+#[tokio::test]
+async fn an_abort_ends_a_command_of_an_extension_and_the_abort_of_a_run_does_not() {
+    let rig = build([Step::Text("hello")]).log(|log| log.command = Some(|| Ok(()))).start().await;
+    let prompt = Op::Prompt {
+        text: "/cmd hangs".into(),
+        images: vec![],
+        streaming_behavior: None,
+        source: atomic_agent::hooks::InputSource::Interactive,
+    };
+    let handle = rig.handle.clone();
+    let command = tokio::spawn(async move { handle.request(prompt).await });
+    rig.log.asked.notified().await;
+    rig.handle.request(Op::AbortRun).await.unwrap();
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+    }
+    assert!(!command.is_finished());
+    abort(&rig).await;
+    assert_eq!(command.await.unwrap().unwrap()["error"], "aborted");
+    // The next one is not touched by it.
+    assert_eq!(rig.prompt("/cmd x").await.unwrap(), "handled");
+}

@@ -228,6 +228,10 @@ impl Hooks for Log {
     }
     async fn command(&self, _: &str, args: &str) -> Option<Result<(), String>> {
         self.line(format!("COMMAND args={args}")).await;
+        if args == "hangs" {
+            self.asked.notify_one();
+            std::future::pending::<()>().await;
+        }
         self.command.map(|run| run())
     }
 }

@@ -170,3 +170,24 @@ async fn a_failed_run_keeps_its_queue_and_says_error() {
     rig.run("again").await;
     assert_eq!(texts(&rig, 1), ["go", "again"]);
 }
+
+#[tokio::test]
+async fn what_waits_can_be_taken_back_and_is_never_sent() {
+    let mut rig = build([Step::UntilAborted("…"), Step::Text("fresh")]).start().await;
+    rig.prompt("go").await.unwrap();
+    rig.model.speaking.notified().await;
+    rig.prompt_as("steer", Some(StreamingBehavior::Steer)).await.unwrap();
+    rig.prompt_as("later", Some(StreamingBehavior::FollowUp)).await.unwrap();
+    rig.handle.request(Op::Abort).await.unwrap();
+    let taken = rig.handle.request(Op::ClearQueue).await.unwrap();
+    assert_eq!(taken, json!({"steering": ["steer"], "followUp": ["later"]}));
+    rig.idle().await;
+    let last = rig.told().iter().rev().find_map(|e| match &**e {
+        Event::QueueUpdate { steering, follow_up } => Some(steering.len() + follow_up.len()),
+        _ => None,
+    });
+    assert_eq!(last, Some(0));
+    rig.run("again").await;
+    assert_eq!(texts(&rig, 1), ["go", "assistant", "again"]);
+    assert_eq!(rig.handle.view(|v| v.pending_messages), 0);
+}

@@ -6,7 +6,7 @@ use crate::{
     card::Card,
     extension::{build::Built, place},
     extension_flags::Unsettled,
-    launch::{Face, Launched, launch},
+    launch::{Face, Launched, Origin, launch},
     paths::Paths,
 };
 use atomic_agent::{
@@ -79,7 +79,7 @@ pub async fn all(paths: &Paths, scratch: &Path, stage: &mut Stage, broken: Optio
 
     let mut scene = Scene { stage, workshop, evidence, home, cwd, session };
     let seen = scene.play().await?;
-    crate::modes::shut_down(&scene.session).await;
+    crate::modes::shut_down(&scene.session, false).await;
     observe!(seen);
     observe!(scene.evidence.in_order(&["session_start", "agent_settled", "session_shutdown"]));
     let events = scene.evidence.names().len();
@@ -240,8 +240,8 @@ async fn start(
         follower: None,
     };
     // Nobody is asked, so the gate says no by itself.
-    let face = Face { mode: Mode::Print, has_ui: false, crash_line: true };
-    launch(&paths.scratch(home.to_owned(), cwd.to_owned()), &args, vec![flag], face).await
+    let face = Face { mode: Mode::Print, has_ui: false, crash_line: true, page: None, skip: Vec::new() };
+    launch(&paths.scratch(home.to_owned(), cwd.to_owned()), &args, vec![flag], face, Origin::default()).await
 }
 
 /// What the offline model answers, request by request.

@@ -32,7 +32,9 @@ fn in_folder(dir: &Path) -> Result<Vec<PathBuf>, Card> {
     let libraries: Vec<PathBuf> =
         found.into_iter().filter(|f| f.manifest.is_ok()).map(|f| f.library).collect();
     match libraries.is_empty() {
-        true => Err(Card::new("extension::bundle", "there are no extensions to lay out").file(dir)),
+        true => Err(Card::new("extension::bundle", "there are no extensions in this folder to lay out")
+            .file(dir)
+            .help("the folder is where they are taken from; they are laid out beside the executable. Without a folder they are built from the source tree")),
         false => Ok(libraries),
     }
 }

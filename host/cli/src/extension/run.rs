@@ -28,7 +28,7 @@ fn find(paths: &Paths, id: &str, no_extensions: bool) -> Result<(PathBuf, String
     let path = paths.cwd.join(id);
     let looks_like_a_path = id.contains(['/', '\\']) || installed::is_library(&path) || is_crate(&path);
     if looks_like_a_path {
-        let library = launch::libraries(&[path])?.into_iter().next();
+        let library = launch::libraries(&[path], true)?.into_iter().next();
         let library = library.and_then(|l| installed::library(&l));
         let library = library.ok_or_else(|| not_found(id))?;
         let inspection = atomic_extensions::inspect(&library).map_err(|r| Card::from(&r))?;

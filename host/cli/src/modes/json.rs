@@ -103,6 +103,9 @@ fn is_public(event: &Event) -> bool {
         | Event::Status { .. }
         | Event::Reloaded { .. }
         | Event::BashExecuted { .. }
+        | Event::EngineLost { .. }
+        | Event::EngineRestarted { .. }
+        | Event::EngineHeld { .. }
         | Event::Stopped => false,
     }
 }

@@ -9,12 +9,20 @@ use crate::{
     args::{ModeArg, RunArgs},
     card::Card,
     extension_flags::Unsettled,
-    launch::{Face, launch},
+    launch::{self, Face, Origin, launch},
     paths::Paths,
+    sanitize,
     stdio::{self, Elsewhere, Stdio},
+    supervise::{
+        self,
+        pages::{self, Crash},
+    },
 };
 use atomic_agent::handle::Mode;
-use std::io::{Read, Write};
+use std::{
+    ffi::OsString,
+    io::{BufRead, Read, Write},
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Chosen {
@@ -33,24 +41,32 @@ fn choose(args: &RunArgs, stdin_is_terminal: bool) -> Chosen {
     }
 }
 
-/// For a session without a face.
-pub async fn shut_down(launched: &crate::launch::Launched) {
-    end::shut_down(launched, false).await;
-}
+pub use end::{close_extensions, shut_down};
 
-pub async fn run(paths: &Paths, mut args: RunArgs, unsettled: Vec<Unsettled>) -> Result<u8, Card> {
+/// `words`: the command line, without the program; an engine of its own reads it again.
+pub async fn run(
+    paths: &Paths,
+    mut args: RunArgs,
+    unsettled: Vec<Unsettled>,
+    words: Vec<OsString>,
+) -> Result<u8, Card> {
     let terminal = stdio::stdin_is_terminal();
     let chosen = choose(&args, terminal);
     let log = paths.log();
     // Only a screen is worth keeping stderr from: without one it is where errors are looked for.
     let screen = chosen == Chosen::Lines && stdio::stdout_is_terminal();
+    // While stderr is what it was: a crate takes its time, and may not build.
+    args.extensions = launch::libraries(&args.extensions, !screen)?;
     let elsewhere = if screen { Elsewhere::Log(&log) } else { Elsewhere::Stderr };
     let mut stdio = stdio::take(&elsewhere)
         .map_err(|e| Card::new("cli::stdio", "stdout cannot be kept for the program").why(e.to_string()))?;
     if chosen != Chosen::Lines && !terminal {
         prepend_stdin(&mut args.messages);
     }
-    let result = start(paths, &args, unsettled, chosen, &mut stdio).await;
+    let result = match chosen {
+        Chosen::Lines => supervised(paths, &args, words, &mut stdio).await,
+        Chosen::Print | Chosen::Json => in_process(paths, &args, unsettled, chosen, &mut stdio).await,
+    };
     if let (true, Err(card)) = (screen, &result) {
         // Descriptor 2 is a log by now.
         let _ = write!(stdio.err, "{card}");
@@ -59,31 +75,89 @@ pub async fn run(paths: &Paths, mut args: RunArgs, unsettled: Vec<Unsettled>) ->
     result
 }
 
-async fn start(
+/// The prompt: the engine is a process of its own.
+async fn supervised(
+    paths: &Paths,
+    args: &RunArgs,
+    words: Vec<OsString>,
+    stdio: &mut Stdio,
+) -> Result<u8, Card> {
+    let asks = stdio::stdin_is_terminal();
+    let crashes = pages::earlier(paths);
+    let skip = match asks {
+        true => ask_about(&crashes, stdio),
+        false => skipped(&crashes, stdio),
+    };
+    let desk = supervise::start(supervise::Plan {
+        paths: paths.clone(),
+        args: words,
+        mode: Mode::Tui,
+        has_ui: true,
+        asks,
+        extensions: args.extensions.clone(),
+        skip,
+    })?;
+    lines::run(desk, stdio).await
+}
+
+fn crashed(crash: &Crash) -> String {
+    let at = crash.event.as_ref().map(|e| format!(" in {e}")).unwrap_or_default();
+    format!("{} crashed atomic the last time ({}{at})", crash.extension, crash.signal)
+}
+
+/// Where nobody can be asked: left out once, and said.
+fn skipped(crashes: &[Crash], stdio: &mut Stdio) -> Vec<String> {
+    for crash in crashes {
+        let card = Card::new("extension::crashed", crashed(crash))
+            .why("it is left out this once")
+            .help("the next start loads it again; `atomic extension remove NAME` takes it out for good");
+        let _ = write!(stdio.err, "{}", card.warning());
+    }
+    crashes.iter().map(|c| c.extension.clone()).collect()
+}
+
+/// Before the first screen: one line each, Enter leaves it out.
+fn ask_about(crashes: &[Crash], stdio: &mut Stdio) -> Vec<String> {
+    let mut skip = Vec::new();
+    for crash in crashes {
+        let question = format!("{}. Start without it? [Y/n] ", crashed(crash));
+        let _ =
+            stdio.out.write_all(sanitize::line(&question, 200).as_bytes()).and_then(|()| stdio.out.flush());
+        let mut answer = String::new();
+        let read = std::io::stdin().lock().read_line(&mut answer);
+        let no = answer.trim().eq_ignore_ascii_case("n") || answer.trim().eq_ignore_ascii_case("no");
+        if read.is_err() || !no {
+            skip.push(crash.extension.clone());
+        }
+    }
+    skip
+}
+
+/// One answer: the engine lives and dies with this process.
+async fn in_process(
     paths: &Paths,
     args: &RunArgs,
     unsettled: Vec<Unsettled>,
     chosen: Chosen,
     stdio: &mut Stdio,
 ) -> Result<u8, Card> {
-    let face = match chosen {
-        Chosen::Print => Face { mode: Mode::Print, has_ui: false, crash_line: true },
-        Chosen::Json => Face { mode: Mode::Json, has_ui: false, crash_line: true },
-        Chosen::Lines => Face { mode: Mode::Tui, has_ui: true, crash_line: false },
-    };
+    let mode = if chosen == Chosen::Json { Mode::Json } else { Mode::Print };
     // What will be said is only known once flags took their values; a message there must be.
-    if chosen != Chosen::Lines && args.messages.is_empty() {
+    if args.messages.is_empty() {
         return Err(Card::new("cli::no_message", "there is nothing to answer")
             .help("give a message: atomic -p \"What does this do?\", or pipe one in"));
     }
-    let launched = launch(paths, args, unsettled, face).await?;
+    let skip = skipped(&pages::earlier(paths), stdio);
+    let page = pages::fresh(paths);
+    let face = Face { mode, has_ui: false, crash_line: true, page: page.clone(), skip };
+    let launched = launch(paths, args, unsettled, face, Origin::default()).await;
+    let launched = launched.inspect_err(|_| pages::forget(page.as_deref()))?;
     for card in &launched.warnings {
         let _ = write!(stdio.err, "{}", card.warning());
     }
     match chosen {
-        Chosen::Print => print::run(launched, stdio).await,
         Chosen::Json => json::run(launched, stdio).await,
-        Chosen::Lines => lines::run(launched, stdio).await,
+        _ => print::run(launched, stdio).await,
     }
 }
 

@@ -11,7 +11,7 @@ use crate::{
 use atomic_agent::{
     event::Event,
     hooks::InputSource,
-    message::{Content, Message, StopReason},
+    message::{Content, Message},
     op::{Op, OpError},
 };
 use serde_json::Value;
@@ -46,12 +46,9 @@ impl Outcome {
     }
 
     /// Why the last answer is none.
-    pub fn error(&self) -> Option<String> {
+    pub fn error(&self) -> Option<Card> {
         let message = self.last.as_ref()?.as_assistant().filter(|m| m.failed())?;
-        Some(message.error_message.clone().unwrap_or_else(|| match message.stop_reason {
-            Some(StopReason::Aborted) => "aborted".to_owned(),
-            _ => "the model answered with an error".to_owned(),
-        }))
+        Some(Card::of_answer(message))
     }
 }
 
@@ -67,7 +64,7 @@ pub async fn run(mut launched: Launched, stdio: &mut Stdio) -> Result<u8, Card> 
     let outcome = say_all(&mut launched, &mut Silent, &mut stdio.err).await?;
     if outcome.signal.is_none() && !outcome.last_failed {
         match outcome.error() {
-            Some(error) => drop(writeln!(stdio.err, "{}", sanitize::text(&error))),
+            Some(card) => drop(write!(stdio.err, "{card}")),
             None => {
                 let text = outcome.last.as_ref().map(|m| answer(m, stdio.screen)).unwrap_or_default();
                 let written = stdio.out.write_all(text.as_bytes()).and_then(|()| stdio.out.flush());

@@ -42,6 +42,57 @@ fn help_of_what_is_no_command_names_the_word() {
 }
 
 #[test]
+fn the_version_is_one_exact_line_in_both_spellings() {
+    for flag in ["-V", "--version"] {
+        let ended = Program::new().run(&[flag]).ok();
+        assert_eq!(ended.out, format!("atomic {}\n", env!("CARGO_PKG_VERSION")), "{flag}");
+    }
+}
+
+#[test]
+fn a_mistyped_command_is_not_said_to_a_model() {
+    let ended = Program::new().run(&["demmo"]).refused();
+    assert!(ended.err.contains("cli::unknown_command") && ended.err.contains("atomic demo"), "{}", ended.err);
+    assert_eq!(ended.out, "");
+    let said = Program::new().run(&["--offline", "--", "demmo"]).ok();
+    assert!(said.out.contains("You said: demmo"), "{}", said.out);
+}
+
+#[test]
+fn a_tool_nobody_has_is_said_and_refused_if_no_other_is_left() {
+    let program = Program::new();
+    let some = program.run(&["--offline", "-t", "raed,bash", "-p", "hi"]).ok();
+    assert!(some.err.contains("did you mean read?"), "{}", some.err);
+    let none = program.run(&["--offline", "-t", "raed", "-p", "hi"]).refused();
+    assert!(none.err.contains("cli::unknown_tool") && none.out.is_empty(), "{}", none.err);
+}
+
+#[test]
+fn explain_without_a_code_lists_them_and_suggests_nothing_far_fetched() {
+    let list = Program::new().run(&["explain"]).ok().out;
+    for code in ["models::no_key", "stale_context", "bad_schema", "not_available"] {
+        assert!(list.contains(code), "{code}");
+    }
+    let far = Program::new().run(&["explain", "nonsense"]).refused();
+    assert!(far.err.contains("lists the codes") && !far.err.contains("session"), "{}", far.err);
+}
+
+#[test]
+fn a_model_that_cannot_be_reached_is_a_card() {
+    let program = Program::new();
+    let models = r#"{"providers": {"local": {"baseUrl": "http://127.0.0.1:9/v1", "api": "openai-completions",
+        "apiKey": "k", "models": [{"id": "m"}]}}}"#;
+    std::fs::create_dir_all(program.home().join("agent")).unwrap();
+    std::fs::write(program.home().join("agent/models.json"), models).unwrap();
+    let ended = program.run(&["-p", "hi"]).refused();
+    for part in
+        ["models::unreachable", "cannot reach local at http://127.0.0.1:9", "help: is the server running?"]
+    {
+        assert!(ended.err.contains(part), "{part}: {}", ended.err);
+    }
+}
+
+#[test]
 fn without_a_provider_the_error_names_both_ways_out() {
     let program = Program::new();
     let ended = program.run(&["-p", "hello"]).refused();
@@ -131,10 +182,18 @@ fn a_run_whose_session_cannot_be_written_fails() {
 #[test]
 fn what_is_no_regular_file_is_refused_and_not_waited_for() {
     let program = Program::new();
-    let inspected = program.run(&["extension", "inspect", "/dev/zero"]).refused();
-    assert!(inspected.err.contains("not a regular file"), "{}", inspected.err);
-    let opened = program.run(&["-p", "--offline", "--session", "/dev/zero", "hello"]).refused();
-    assert!(opened.err.contains("not a regular file"), "{}", opened.err);
+    let pipe = program.project().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for file in [pipe.to_str().unwrap(), "/dev/zero"] {
+        for args in [
+            &["extension", "inspect", file][..],
+            &["-p", "--offline", "--session", file, "hello"],
+            &["-p", "--script", file, "hello"],
+        ] {
+            let ended = program.run(args).refused();
+            assert!(ended.err.contains("not a regular file"), "{args:?}: {}", ended.err);
+        }
+    }
 }
 
 #[cfg(target_os = "linux")]

@@ -11,6 +11,11 @@
 //! of suspects.
 
 mod blame;
+#[cfg(unix)]
+mod exit;
+#[cfg(not(unix))]
+#[path = "exit_other.rs"]
+mod exit;
 #[cfg(target_os = "linux")]
 mod library;
 #[cfg(not(target_os = "linux"))]
@@ -18,6 +23,7 @@ mod library;
 mod library;
 mod map;
 mod page;
+mod pulse;
 #[cfg(unix)]
 mod signal;
 #[cfg(not(unix))]
@@ -29,9 +35,11 @@ mod tests;
 mod thread;
 
 pub use blame::{Blame, By, Fault, Suspect, blame};
+pub use exit::{leave_in_order, watch_for_exit};
 pub use library::note_library;
 pub use map::{Mapped, install, open};
 pub use page::{Page, kind};
+pub use pulse::{BEAT, Held, Vitals};
 pub use signal::{OnFatal, catch_fatal_signals};
 pub use thread::{Crumb, crumb, pop, push, thread_start, thread_stop};
 
@@ -53,4 +61,5 @@ pub fn name_event(event: u16, name: &str) {
 /// The process ends in an orderly way; whatever runs now is nobody's fault.
 pub fn mark_clean() {
     page().set_clean();
+    leave_in_order();
 }

@@ -1,5 +1,6 @@
 //! The layout of the page: plain atomics at fixed places.
 
+use super::pulse::Pulse;
 use std::sync::atomic::{
     AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
@@ -40,7 +41,7 @@ pub mod kind {
     ];
 }
 
-pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"ATCRUMB1");
+pub(super) const MAGIC: u64 = u64::from_le_bytes(*b"ATCRUMB2");
 pub(super) const SLOTS: usize = 512;
 pub(super) const DEPTH: usize = 13;
 const NAME_WORDS: usize = 8;
@@ -188,6 +189,7 @@ pub struct Page {
     pub(super) fault_address: AtomicU64,
     pub(super) fault_ip: AtomicU64,
     next_range: AtomicU64,
+    pub(super) pulse: Pulse,
     pub(super) slots: [Slot; SLOTS],
     pub(super) extensions: Names<256>,
     pub(super) events: Names<192>,
@@ -205,6 +207,7 @@ impl Page {
             fault_address: AtomicU64::new(0),
             fault_ip: AtomicU64::new(0),
             next_range: AtomicU64::new(0),
+            pulse: Pulse::new(),
             slots: [const { Slot::new() }; SLOTS],
             extensions: Names::new(),
             events: Names::new(),

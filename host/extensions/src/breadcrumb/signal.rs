@@ -28,7 +28,7 @@ pub enum OnFatal {
 }
 
 /// Exit code of a crash in print and json mode.
-const EXIT: c_int = 70;
+pub(super) const EXIT: c_int = 70;
 const SIGNALS: [(c_int, &str); 5] = [
     (libc::SIGSEGV, "SIGSEGV"),
     (libc::SIGBUS, "SIGBUS"),
@@ -97,7 +97,7 @@ extern "C" fn on_fatal(signal: c_int, info: *mut libc::siginfo_t, context: *mut 
 
 /// One line, one write.
 fn say(page: &Page, fault: Fault) {
-    let mut line = Line { bytes: [0; 640], len: 0 };
+    let mut line = Line::new();
     let signal =
         SIGNALS.iter().find(|(number, _)| *number == fault.signal).map_or("a fatal signal", |(_, n)| n);
     line.put(b"atomic: ");
@@ -126,24 +126,33 @@ fn say(page: &Page, fault: Fault) {
         }
     }
     line.put(b"; the session can be opened again with --continue\n");
-    // SAFETY: (SAFETY.md 11) `write` is async-signal-safe; the buffer is on this stack.
-    let _ = unsafe { libc::write(2, line.bytes.as_ptr().cast::<c_void>(), line.len) };
+    line.write();
 }
 
-struct Line {
+/// Text for stderr, made without allocating.
+pub(super) struct Line {
     bytes: [u8; 640],
     len: usize,
 }
 
 impl Line {
-    fn put(&mut self, text: &[u8]) {
+    pub(super) fn new() -> Self {
+        Line { bytes: [0; 640], len: 0 }
+    }
+
+    pub(super) fn write(&self) {
+        // SAFETY: (SAFETY.md 11) `write` is async-signal-safe; the buffer is on this stack.
+        let _ = unsafe { libc::write(2, self.bytes.as_ptr().cast::<c_void>(), self.len) };
+    }
+
+    pub(super) fn put(&mut self, text: &[u8]) {
         for (to, from) in self.bytes[self.len..].iter_mut().zip(text) {
             *to = *from;
             self.len += 1;
         }
     }
 
-    fn name(&mut self, page: &Page, owner: u64) {
+    pub(super) fn name(&mut self, page: &Page, owner: u64) {
         match page.extensions.get(owner) {
             Some(name) => self.put(name.as_bytes()),
             None => self.put(b"(unknown)"),

@@ -49,6 +49,9 @@ fn die(way: &str) -> Death {
 fn the_child() {
     let (Ok(way), Ok(page)) = (std::env::var(WAY), std::env::var(PAGE)) else { return };
     install(Some(Path::new(&page))).unwrap();
+    if way.starts_with("print ") {
+        watch_for_exit();
+    }
     let (way, then) = match way.strip_prefix("print ") {
         Some(way) => (way, OnFatal::PrintAndExit),
         None => (way.as_str(), OnFatal::Die),
@@ -104,6 +107,12 @@ fn the_child() {
         "nobody" => in_thread(null_write),
         "exit" => {
             let _crumb = crumb(B, TOOL_CALL);
+            std::process::exit(0);
+        }
+        "exit thread" => in_thread(|| std::process::exit(0)),
+        "exit in order" => {
+            let _crumb = crumb(B, TOOL_CALL);
+            leave_in_order();
             std::process::exit(0);
         }
         "clean" => {
@@ -236,6 +245,28 @@ fn print_mode_names_the_suspects_when_nobody_is_sure() {
         "atomic: the program crashed (SIGSEGV), while these extensions ran: alpha; \
          the session can be opened again with --continue\n"
     );
+}
+
+#[test]
+fn an_exit_of_an_extension_in_print_mode_is_one_line_and_exits_70() {
+    let death = die("print exit");
+    assert_eq!(death.status.code(), Some(70));
+    assert_eq!(
+        death.stderr,
+        "atomic: extension beta ended the program (exit called in tool_call); \
+         the session can be opened again with --continue\n"
+    );
+    let death = die("print exit thread");
+    assert_eq!(death.status.code(), Some(70));
+    assert!(death.stderr.contains("while these extensions ran: alpha"), "{}", death.stderr);
+}
+
+#[test]
+fn an_exit_of_the_program_itself_is_left_alone() {
+    let death = die("print exit in order");
+    assert!(death.status.success(), "{:?}", death.status);
+    assert_eq!(death.stderr, "");
+    assert!(die("print clean").status.success());
 }
 
 #[test]

@@ -2,8 +2,16 @@
 
 use super::{Asker, Outcome, body, json};
 use serde::{Deserialize, Serialize};
-use std::{path::PathBuf, process::Stdio, time::Duration};
-use tokio::io::AsyncReadExt;
+use std::{
+    path::PathBuf,
+    process::Stdio,
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+    time::Duration,
+};
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+/// What the command wrote last is still on its way when it has ended.
+const PIPE_GRACE: Duration = Duration::from_millis(250);
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -17,6 +25,28 @@ struct Exec {
     cwd: Option<PathBuf>,
 }
 
+/// Children that run now, of all extensions: an engine with one is not replaced.
+static RUNNING: AtomicUsize = AtomicUsize::new(0);
+
+pub(crate) fn running() -> usize {
+    RUNNING.load(Relaxed)
+}
+
+struct Counted;
+
+impl Counted {
+    fn one() -> Self {
+        RUNNING.fetch_add(1, Relaxed);
+        Counted
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        RUNNING.fetch_sub(1, Relaxed);
+    }
+}
+
 #[derive(Serialize, Default)]
 struct ExecResult {
     stdout: String,
@@ -25,8 +55,9 @@ struct ExecResult {
     killed: bool,
 }
 
-/// No shell, stdin closed, the whole process group ended at the timeout, at the fence and when
-/// nobody waits any more. Never fails: a command that cannot be started has code 1 (events.md E.1).
+/// No shell, stdin closed. Over when the command itself has ended; what it left in the background
+/// goes on. The whole process group ends at the timeout, at the fence and when nobody waits any
+/// more. Never fails: a command that cannot be started has code 1 (events.md E.1).
 pub(super) async fn exec(a: &Asker, bytes: &[u8]) -> Outcome {
     let x: Exec = body("exec", bytes)?;
     let config = a.host.config();
@@ -51,23 +82,27 @@ pub(super) async fn exec(a: &Asker, bytes: &[u8]) -> Outcome {
             return json(&ExecResult { stderr, code: 1, ..ExecResult::default() });
         }
     };
+    let _counted = Counted::one();
     let group = Group(child.id());
-    let (mut out, mut err) = (child.stdout.take(), child.stderr.take());
+    let (out, err) = (child.stdout.take(), child.stderr.take());
     let read = async {
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-        let (status, _, _) = tokio::join!(
-            child.wait(),
-            async {
-                if let Some(o) = &mut out {
-                    let _ = o.read_to_end(&mut stdout).await;
+        let status = {
+            let reading = async { tokio::join!(to_end(out, &mut stdout), to_end(err, &mut stderr)) };
+            tokio::pin!(reading);
+            let mut ended = false;
+            let status = loop {
+                tokio::select! {
+                    status = child.wait() => break status,
+                    _ = &mut reading, if !ended => ended = true,
                 }
-            },
-            async {
-                if let Some(e) = &mut err {
-                    let _ = e.read_to_end(&mut stderr).await;
-                }
-            },
-        );
+            };
+            // A child of its own may keep the pipes for as long as it lives.
+            if !ended {
+                let _ = tokio::time::timeout(PIPE_GRACE, reading).await;
+            }
+            status
+        };
         (status, stdout, stderr)
     };
     let limit = x.timeout_ms.map_or(Duration::from_secs(60 * 60 * 24), Duration::from_millis);
@@ -90,6 +125,13 @@ pub(super) async fn exec(a: &Asker, bytes: &[u8]) -> Outcome {
                 ..ExecResult::default()
             })
         }
+    }
+}
+
+/// What was read is there whenever this is dropped.
+async fn to_end(from: Option<impl AsyncRead + Unpin>, into: &mut Vec<u8>) {
+    if let Some(mut from) = from {
+        while from.read_buf(into).await.is_ok_and(|n| n > 0) {}
     }
 }
 

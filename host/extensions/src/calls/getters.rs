@@ -1,6 +1,7 @@
 //! Members that only read: answered from the engine's view, without asking anyone.
 
 use super::{Asker, Outcome, body, json, unsupported};
+use crate::convert::path;
 use atomic_agent::op::Op;
 use serde::Deserialize;
 use serde_json::Value;
@@ -21,7 +22,7 @@ pub(super) fn call(a: &Asker, op: &str, bytes: &[u8]) -> Outcome {
         "ctx.get" => context(a, &body(op, bytes)?),
         "session.get" => session(a, &body(op, bytes)?),
         "ctx.abort" => {
-            a.host.engine(op)?.send(Op::Abort);
+            a.host.engine(op)?.send(Op::AbortRun);
             Ok(Vec::new())
         }
         "ctx.shutdown" => {
@@ -35,7 +36,7 @@ pub(super) fn call(a: &Asker, op: &str, bytes: &[u8]) -> Outcome {
 fn context(a: &Asker, get: &Get) -> Outcome {
     // These two are known before there is a session.
     match (get.member.as_str(), a.host.engine("ctx").is_err()) {
-        ("cwd", true) => return json(&a.host.config().cwd),
+        ("cwd", true) => return json(&path(&a.host.config().cwd)),
         ("hasUI", true) => return json(&a.host.config().has_ui),
         ("isProjectTrusted", true) => return json(&a.host.config().project_trusted),
         _ => {}
@@ -44,7 +45,7 @@ fn context(a: &Asker, get: &Get) -> Outcome {
     engine.view(|v| match get.member.as_str() {
         "mode" => json(&v.mode),
         "hasUI" => json(&v.has_ui),
-        "cwd" => json(&v.cwd),
+        "cwd" => json(&path(&v.cwd)),
         "isIdle" => json(&v.idle),
         "isProjectTrusted" => json(&v.project_trusted),
         "hasPendingMessages" => json(&(v.pending_messages > 0)),
@@ -61,10 +62,10 @@ fn session(a: &Asker, get: &Get) -> Outcome {
     engine.view(|v| {
         let entry = |id: &str| v.entries.iter().find(|e| id_of(e) == Some(id)).cloned();
         match get.member.as_str() {
-            "cwd" => json(&v.cwd),
-            "sessionDir" => json(&v.session_dir),
+            "cwd" => json(&path(&v.cwd)),
+            "sessionDir" => json(&path(&v.session_dir)),
             "sessionId" => json(&v.session_id),
-            "sessionFile" => json(&v.session_file),
+            "sessionFile" => json(&v.session_file.as_deref().map(path)),
             "sessionName" => json(&v.session_name),
             "header" => json(&v.header),
             "leafId" => json(&v.leaf_id),

@@ -4,7 +4,7 @@
 
 pub(crate) mod answers;
 mod bus;
-mod exec;
+pub(crate) mod exec;
 mod getters;
 mod registrations;
 mod session;

@@ -2,6 +2,8 @@
 //! effective on the next lookup (events.md I.6).
 
 use super::{Asker, Failure, NOTHING, Outcome, body, json, unsupported};
+use crate::convert;
+use crate::dispatch::event_index;
 use crate::registry::{CommandEntry, FlagEntry, FlagKind, HandlerEntry, Phase, ToolEntry};
 use atomic_agent::tool::{ExecutionMode, ToolSource, ToolSpec};
 use serde::Deserialize;
@@ -66,9 +68,11 @@ struct Named {
 
 pub(super) fn call(a: &Asker, op: &str, bytes: &[u8]) -> Outcome {
     let registered = a.host.registered(&a.generation).ok_or_else(Failure::stale)?;
+    let mut heard = None;
     match op {
         "handlers.add" => {
             let h: AddHandler = body(op, bytes)?;
+            heard = event_index(&h.event);
             registered.add_handler(HandlerEntry {
                 event: h.event,
                 handler: h.handler,
@@ -95,7 +99,9 @@ pub(super) fn call(a: &Asker, op: &str, bytes: &[u8]) -> Outcome {
         }
         "commands.register" => {
             let c: RegisterCommand = body(op, bytes)?;
-            if c.name.is_empty() || c.name.contains(|ch: char| ch.is_whitespace() || ch == '/') {
+            if c.name.is_empty()
+                || c.name.contains(|ch: char| ch.is_whitespace() || ch.is_control() || ch == '/')
+            {
                 return Err(Failure::new(
                     "bad_request",
                     format!("command name {:?}: one word without a slash", c.name),
@@ -110,13 +116,19 @@ pub(super) fn call(a: &Asker, op: &str, bytes: &[u8]) -> Outcome {
         }
         "flags.register" => {
             let f: RegisterFlag = body(op, bytes)?;
+            check_flag(&f.name)?;
+            if a.host.config().reserved_flags.contains(&f.name) {
+                // Told, not failed: another version of the program may have it free.
+                let error = format!("flag --{} is the program's own and was not registered", f.name);
+                a.host.diagnose(a.generation.owner(), "registration", &error);
+                return Ok(NOTHING);
+            }
             registered.add_flag(FlagEntry {
                 name: f.name,
                 description: f.description,
                 kind: f.kind,
                 default: f.default,
             });
-            return Ok(NOTHING);
         }
         "flags.get" => {
             let n: Named = body(op, bytes)?;
@@ -133,25 +145,39 @@ pub(super) fn call(a: &Asker, op: &str, bytes: &[u8]) -> Outcome {
                 .host
                 .command_list()
                 .into_iter()
-                .map(|c| json!({"name": c.name, "description": c.description, "source": "extension", "sourceInfo": {"path": c.path, "source": c.extension}}))
+                .map(|c| json!({"name": c.name, "description": c.description, "source": "extension", "sourceInfo": {"path": convert::path(&c.path), "source": c.extension}}))
                 .collect();
             return json(&all);
         }
         _ => return Err(unsupported(op)),
     }
-    a.host.registrations_changed(&a.generation);
+    a.host.registrations_changed(&a.generation, heard);
     Ok(NOTHING)
 }
 
 fn described(t: &ToolSpec) -> Value {
     let source = match &t.source {
         ToolSource::Builtin => json!({"source": "builtin"}),
-        ToolSource::Extension { id, path } => json!({"source": id, "path": path}),
+        ToolSource::Extension { id, path } => json!({"source": id, "path": convert::path(path)}),
     };
     json!({
         "name": t.name, "description": t.description, "parameters": t.parameters,
         "promptGuidelines": t.prompt_guidelines, "sourceInfo": source,
     })
+}
+
+/// What a command line can say: `--name` or `--name=value`.
+fn check_flag(name: &str) -> Result<(), Failure> {
+    let bad = |c: char| c.is_whitespace() || c.is_control() || c == '=';
+    if name.is_empty() || name.starts_with('-') || name.contains(bad) {
+        return Err(Failure::new(
+            "bad_request",
+            format!(
+                "flag name {name:?}: one word without '=', spaces or control characters, and without its dashes"
+            ),
+        ));
+    }
+    Ok(())
 }
 
 fn check_tool(spec: &ToolSpec) -> Result<(), Failure> {

@@ -30,6 +30,10 @@ impl Extensions {
     ) {
         let mut current = state(value);
         for sub in subs {
+            if sub.suspended() {
+                // Told when it overran; each further wait for it would be lost time.
+                continue;
+            }
             let asked = ask(
                 sub,
                 event,

@@ -7,7 +7,7 @@ use super::{
     invoke::{Asked, FirstPoll, ask},
     outcome::Answer,
 };
-use crate::{convert, host::Extensions, registry::Sub};
+use crate::{convert, diagnostics::seconds, host::Extensions, registry::Sub};
 use atomic_agent::hooks::{ToolCallOutcome, ToolCallRequest};
 use serde_json::Value;
 
@@ -20,6 +20,13 @@ impl Extensions {
         let mut state = convert::tool_call(&call, &input);
         for sub in subs {
             let by = sub.registered.name.clone();
+            if sub.suspended() {
+                // Told when it overran. It cannot decide, and nobody decides for it.
+                let reason = format!(
+                    "{BLOCKED}: extension {by} could not decide: it has not answered an earlier event"
+                );
+                return ToolCallOutcome::Block { reason, terminate: false, by };
+            }
             let answered = match ask(
                 sub,
                 TOOL_CALL,
@@ -33,7 +40,7 @@ impl Extensions {
                 Asked::Answered(bytes) => Answer::decode(&bytes),
                 Asked::Failed(e) => Err(e.message),
                 Asked::Reloaded => Err("reloaded while it was asked".to_owned()),
-                Asked::Overran(t) => Err(format!("no answer within {} s", t.as_secs())),
+                Asked::Overran(t) => Err(format!("no answer within {}", seconds(t))),
             };
             let read = answered.and_then(|mut a| {
                 let patch = a.patched("input");

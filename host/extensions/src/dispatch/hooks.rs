@@ -145,6 +145,13 @@ impl Hooks for Extensions {
                     message.role()
                 ));
             }
+            if matches!(new, Message::Other(_)) && !matches!(message, Message::Other(_)) {
+                return Err(format!(
+                    "malformed result: this is no message of role {:?}: ignored",
+                    new.role()
+                ));
+            }
+            convert::no_unknown_block(&convert::blocks(&new), &convert::blocks(message))?;
             *message = new;
             Ok(Step::Changed)
         })
@@ -232,6 +239,7 @@ impl Hooks for Extensions {
                 };
                 // All of a patch or nothing of it.
                 let content = convert::read::<Vec<Content>>(o, "content")?;
+                convert::no_unknown_block(content.as_deref().unwrap_or_default(), &r.content)?;
                 let is_error = convert::read::<bool>(o, "isError")?;
                 if let Some(details) = o.get("details") {
                     r.details = Some(details.clone());

@@ -11,10 +11,7 @@ use crate::{
     registry::Sub,
     watchdog::Watchdog,
 };
-use std::{
-    sync::{Arc, atomic::Ordering::Relaxed},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 /// How a handler's call ended.
 #[derive(Debug)]
@@ -44,8 +41,8 @@ pub(super) async fn ask(
     watchdog: &Watchdog,
 ) -> Asked {
     let kind = breadcrumb::kind::EVENTS + event as u16;
-    let asked = if sub.sync {
-        let Some(call) = sub.generation.enter() else { return Asked::Reloaded };
+    if sub.sync {
+        let Some(call) = sub.generation.enter(kind) else { return Asked::Reloaded };
         let _watched = watchdog.enter(sub.generation.owner(), event, call.id());
         let frame = breadcrumb::push(sub.generation.owner(), kind);
         let outcome = sub.live.sync(sub.handler, call.id(), state);
@@ -56,15 +53,7 @@ pub(super) async fn ask(
         }
     } else {
         ask_async(sub, event, state, first, limit, watchdog).await
-    };
-    match &asked {
-        Asked::Overran(_) => sub.registered.suspended.store(true, Relaxed),
-        Asked::Answered(_) | Asked::Failed(_) if sub.suspended() => {
-            sub.registered.suspended.store(false, Relaxed)
-        }
-        _ => {}
     }
-    asked
 }
 
 async fn ask_async(
@@ -75,16 +64,38 @@ async fn ask_async(
     limit: Option<Duration>,
     watchdog: &Watchdog,
 ) -> Asked {
-    let Some(call) = sub.generation.enter_async() else { return Asked::Reloaded };
+    let kind = breadcrumb::kind::EVENTS + event as u16;
+    let Some(call) = sub.generation.enter_async(kind) else { return Asked::Reloaded };
     let here = first == FirstPoll::Here;
     let watched = here.then(|| watchdog.enter(sub.generation.owner(), event, call.id()));
-    let frame = breadcrumb::push(sub.generation.owner(), breadcrumb::kind::EVENTS + event as u16);
+    let frame = breadcrumb::push(sub.generation.owner(), kind);
     let started = sub.live.start(sub.handler, call.id(), state, here);
     breadcrumb::pop(frame);
     drop(watched);
     match started {
         Started::Done(outcome) => settle(call.answer(outcome)),
-        Started::Pending => finish(call, limit).await,
+        Started::Pending => wait(sub, call, limit).await,
+    }
+}
+
+/// A handler over its time is passed over, not told to stop: that it answers at last is how we
+/// know that its instance can be asked again. Until then it is suspended.
+async fn wait(sub: &Sub, call: AsyncCall, limit: Option<Duration>) -> Asked {
+    let Some(time) = limit else { return finish(call, None).await };
+    let waiting = answers::wait_for(call.id());
+    let mut answer = Box::pin(call.run(waiting.answer()));
+    tokio::select! {
+        biased;
+        end = &mut answer => settle(end),
+        () = tokio::time::sleep(time) => {
+            let late = sub.registered.overran();
+            // Ends with its generation at the latest.
+            tokio::spawn(async move {
+                let _ = answer.await;
+                drop(late);
+            });
+            Asked::Overran(time)
+        }
     }
 }
 
@@ -117,7 +128,7 @@ pub(crate) async fn ask_entry(
     state: &Arc<EventState>,
     on_call: impl FnOnce(u64),
 ) -> Asked {
-    let Some(call) = generation.enter_async() else { return Asked::Reloaded };
+    let Some(call) = generation.enter_async(kind) else { return Asked::Reloaded };
     on_call(call.id());
     let frame = breadcrumb::push(generation.owner(), kind);
     let started = live.start(handler, call.id(), state, false);
@@ -137,7 +148,7 @@ pub(crate) fn start_detached(
     place: String,
 ) {
     let Some(live) = Live::of(generation) else { return };
-    let Some(call) = generation.enter_async() else { return };
+    let Some(call) = generation.enter_async(breadcrumb::kind::TASK) else { return };
     let frame = breadcrumb::push(generation.owner(), breadcrumb::kind::TASK);
     let started = live.start(handler, call.id(), state, false);
     breadcrumb::pop(frame);

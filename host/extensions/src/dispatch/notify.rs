@@ -3,22 +3,25 @@
 
 use super::{
     EVENTS,
-    invoke::{FirstPoll, ask},
+    invoke::{Asked, FirstPoll, ask},
 };
 use crate::{host::Extensions, load::EventState, registry::Sub};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 impl Extensions {
     pub(crate) async fn notify_all(&self, event: usize, subs: &[Sub], state: &Arc<EventState>) {
         let high_rate = EVENTS.get(event).is_some_and(|e| e.high_rate);
         for sub in subs {
-            if high_rate && sub.suspended() {
+            let suspended = sub.suspended();
+            if high_rate && suspended {
                 continue;
             }
-            let asked =
-                ask(sub, event, state, FirstPoll::Here, Some(self.config().handler_timeout), self.watchdog())
-                    .await;
-            self.note_fault(sub, event, &asked);
+            // Who owes an answer already hears it, but is not waited for.
+            let limit = if suspended { Duration::ZERO } else { self.config().handler_timeout };
+            let asked = ask(sub, event, state, FirstPoll::Here, Some(limit), self.watchdog()).await;
+            if !(suspended && matches!(asked, Asked::Overran(_))) {
+                self.note_fault(sub, event, &asked);
+            }
         }
     }
 

@@ -166,7 +166,7 @@ impl Drop for AsyncCall {
 impl Generation {
     /// Makes an asynchronous call: `ask` gets the call id and returns the answer's future.
     pub async fn ask<F: Future>(self: &Arc<Self>, ask: impl FnOnce(u64) -> F) -> CallEnd<F::Output> {
-        let Some(call) = self.enter_async() else { return CallEnd::Fenced };
+        let Some(call) = self.enter_async(0) else { return CallEnd::Fenced };
         let answer = ask(call.id());
         call.run(answer).await
     }

@@ -272,13 +272,13 @@ impl Generation {
     /// Counts a synchronous call in. None: fenced, or not committed. This is the
     /// hot path of a no-op handler: two counters and a load, no lock, no allocation.
     #[inline]
-    pub fn enter(&self) -> Option<InCall<'_>> {
-        self.cell.count_in(self.number).then(|| InCall::new(self, next_call()))
+    pub fn enter(&self, kind: u16) -> Option<InCall<'_>> {
+        self.cell.count_in(self.number).then(|| InCall::new(self, next_call(kind)))
     }
 
     /// Counts an asynchronous call in: a retirement can find, cancel and wait for it by its id.
-    pub fn enter_async(self: &Arc<Self>) -> Option<AsyncCall> {
-        self.cell.count_in(self.number).then(|| AsyncCall::new(self.clone(), next_call()))
+    pub fn enter_async(self: &Arc<Self>, kind: u16) -> Option<AsyncCall> {
+        self.cell.count_in(self.number).then(|| AsyncCall::new(self.clone(), next_call(kind)))
     }
 
     pub fn in_flight(&self) -> u64 {

@@ -87,8 +87,17 @@ pub fn next_generation() -> u64 {
 }
 
 /// A number for one call into an extension, unique in the process; never 0 (0 means "no call").
-pub fn next_call() -> u64 {
-    CALLS.fetch_add(1, Relaxed)
+/// Its last bits say what the call is about (a kind of `breadcrumb`), so that whoever works for it
+/// on another thread can say so too.
+pub fn next_call(kind: u16) -> u64 {
+    CALLS.fetch_add(1, Relaxed) << KIND_BITS | u64::from(kind)
+}
+
+const KIND_BITS: u32 = u16::BITS;
+
+/// What a call is about; 0: nobody said.
+pub fn kind_of(call: u64) -> u16 {
+    (call & u64::from(u16::MAX)) as u16
 }
 
 static ALL: LazyLock<RwLock<HashMap<u64, Arc<Generation>>>> = LazyLock::new(RwLock::default);

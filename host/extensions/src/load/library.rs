@@ -90,7 +90,7 @@ impl Library {
             },
         );
         match answer {
-            RResult::ROk(token) => Ok(Arc::new(Live::new(self.clone(), token))),
+            RResult::ROk(token) => Ok(Arc::new(Live::new(self.clone(), owner, token))),
             RResult::RErr(e) => {
                 let e = crate::calls::Failure::from_bytes(&e);
                 Err(Why::InitFailed { code: e.code, message: e.message })

@@ -2,6 +2,7 @@
 
 use super::{event_state::EventState, library::Library};
 use crate::{
+    breadcrumb::{self, kind},
     calls::Failure,
     generation::{Body, Cancel, Generation, ShutdownReport},
 };
@@ -32,6 +33,7 @@ pub(crate) enum Started {
 
 pub(crate) struct Live {
     library: Arc<Library>,
+    owner: u64,
     token: Instance,
     events: OnceLock<Option<EventsV1Ref>>,
     services: OnceLock<Option<ServicesV1Ref>>,
@@ -82,8 +84,8 @@ fn no_table(name: &str) -> Failure {
 }
 
 impl Live {
-    pub(super) fn new(library: Arc<Library>, token: Instance) -> Self {
-        Live { library, token, events: OnceLock::new(), services: OnceLock::new() }
+    pub(super) fn new(library: Arc<Library>, owner: u64, token: Instance) -> Self {
+        Live { library, owner, token, events: OnceLock::new(), services: OnceLock::new() }
     }
     /// The live instance behind a generation.
     pub(crate) fn of(generation: &Generation) -> Option<Arc<Live>> {
@@ -146,7 +148,9 @@ impl Body for Live {
             note: Option<String>,
         }
         let ms = u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX);
+        let frame = breadcrumb::push(self.owner, kind::SHUTDOWN);
         let bytes = (self.library.root().shutdown())(self.token, ms);
+        breadcrumb::pop(frame);
         match serde_json::from_slice::<Wire>(&bytes) {
             Ok(w) => {
                 ShutdownReport { clean: w.clean, threads_left: w.threads, tasks_left: w.tasks, note: w.note }
@@ -161,7 +165,9 @@ impl Body for Live {
     }
     fn drop_instance(&self) {
         super::table::dropped(self.token);
+        let frame = breadcrumb::push(self.owner, kind::DROP);
         (self.library.root().drop_instance())(self.token);
+        breadcrumb::pop(frame);
     }
 }
 

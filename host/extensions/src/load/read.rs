@@ -19,7 +19,36 @@ pub fn read_manifest(bytes: &[u8]) -> Result<Manifest, Why> {
     let section =
         manifest::SECTIONS.iter().find_map(|name| file.section_by_name(name)).ok_or(Why::NotAnExtension)?;
     let data = section.data().map_err(|e| Why::BadManifest { detail: e.to_string() })?;
-    manifest::decode(data).map_err(|e| Why::BadManifest { detail: e.to_string() })
+    let manifest = manifest::decode(data).map_err(|e| Why::BadManifest { detail: e.to_string() })?;
+    // Who says that he is of another target is refused for that.
+    if manifest.target == manifest::TARGET {
+        same_machine(file.format(), file.architecture())?;
+    }
+    Ok(manifest)
+}
+
+/// The header against this machine, before the system's loader is asked: it says of another
+/// machine's file that it cannot be found.
+fn same_machine(format: object::BinaryFormat, machine: object::Architecture) -> Result<(), Why> {
+    use object::{Architecture as Arch, BinaryFormat};
+    let here = match std::env::consts::ARCH {
+        "x86_64" => Arch::X86_64,
+        "aarch64" => Arch::Aarch64,
+        "x86" => Arch::I386,
+        "arm" => Arch::Arm,
+        "riscv64" => Arch::Riscv64,
+        "s390x" => Arch::S390x,
+        "powerpc64" => Arch::PowerPc64,
+        "loongarch64" => Arch::LoongArch64,
+        // Not known here: left to the loader.
+        _ => machine,
+    };
+    let system = BinaryFormat::native_object();
+    if format == system && machine == here {
+        return Ok(());
+    }
+    let name = |format, machine| format!("{format:?} {machine:?}");
+    Err(Why::OtherMachine { built_for: name(format, machine), host: name(system, here) })
 }
 
 /// The part of a universal Mach-O file that is this machine's.

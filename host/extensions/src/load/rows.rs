@@ -41,10 +41,8 @@ impl LocalRow {
             return reply(Err(retired(self.generation.name())));
         };
         let Some(live) = self.live() else { return reply(Err(retired(self.generation.name()))) };
-        let frame = crate::breadcrumb::push(self.generation.owner(), crate::breadcrumb::kind::SERVICE);
-        let answer = live.service(self.service, op, body);
-        crate::breadcrumb::pop(frame);
-        answer
+        let _crumb = crate::breadcrumb::crumb(self.generation.owner(), crate::breadcrumb::kind::SERVICE);
+        live.service(self.service, op, body)
     }
     pub(crate) fn describe(&self) -> serde_json::Value {
         serde_json::json!({

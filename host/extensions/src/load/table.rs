@@ -8,6 +8,7 @@ use super::{
 use crate::{
     breadcrumb,
     calls::{self, Failure},
+    generation,
 };
 use atomic_plugin_api::abi::{
     abi_stable::{
@@ -118,10 +119,10 @@ extern "C" fn thread_stop(_caller: Caller) {
     contained(breadcrumb::thread_stop, || ());
 }
 extern "C" fn push(caller: Caller, kind: u64) -> u64 {
-    breadcrumb::push(
-        caller.owner,
-        u16::try_from(kind).ok().filter(|k| *k != 0).unwrap_or(breadcrumb::kind::TASK),
-    )
+    // Who polls for a call says nothing of his own; the call's number knows what it is about.
+    let said = u16::try_from(kind).ok().filter(|k| *k != 0);
+    let call = Some(generation::kind_of(caller.call)).filter(|k| *k != 0);
+    breadcrumb::push(caller.owner, said.or(call).unwrap_or(breadcrumb::kind::TASK))
 }
 extern "C" fn pop(frame: u64) {
     breadcrumb::pop(frame);

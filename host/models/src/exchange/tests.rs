@@ -53,7 +53,7 @@ fn read(wire: &dyn Wire, chunks: Vec<Vec<u8>>) -> (AssistantMessage, Vec<Assista
         let (mut message, rest) = match result {
             Ok(reason) => draft.finish(reason),
             Err(Failure::Aborted) => draft.fail(StopReason::Aborted, "aborted".into()),
-            Err(Failure::Said(why)) => draft.fail(StopReason::Error, why),
+            Err(Failure::Told(fault)) => draft.fail(StopReason::Error, fault.what),
         };
         message.timestamp = 0;
         sink.0.extend(rest);
@@ -244,6 +244,30 @@ fn arguments_that_are_no_json_stay_as_text_and_say_why() {
     let call = message.tool_calls().next().unwrap();
     assert_eq!(call.arguments, json!("{\"command\": \"rm"));
     assert!(call.extra["argumentsError"].as_str().unwrap().contains("not valid JSON"));
+}
+
+#[test]
+fn one_event_in_many_pieces_is_read_whole() {
+    let text = "é".repeat(1 << 20);
+    let event = json!({"choices": [{"delta": {"content": text}, "finish_reason": "stop"}]});
+    let body = format!("data: {event}\n\n").into_bytes();
+    let (message, _) = read(&OpenAiCompletions, body.chunks(1000).map(<[u8]>::to_vec).collect());
+    assert_eq!(message.content[0].as_text().map(str::len), Some(text.len()));
+}
+
+#[test]
+fn an_abort_is_heard_while_a_line_without_an_end_pours_in() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let result = runtime.block_on(async {
+        let cancel = CancellationToken::new();
+        let other = cancel.clone();
+        tokio::spawn(async move { other.cancel() });
+        let bytes = futures_util::stream::repeat_with(|| Ok::<_, std::io::Error>(b"x".to_vec()));
+        let (mut draft, mut sink) = (Draft::new(&info()), Quiet(Vec::new()));
+        let mut reader = OpenAiCompletions.reader();
+        follow("p", bytes, reader.as_mut(), &mut draft, &Redactor::default(), &mut sink, &cancel).await
+    });
+    assert!(matches!(result, Err(Failure::Aborted)), "{result:?}");
 }
 
 /// JSON that looks like events, with anything in any place.

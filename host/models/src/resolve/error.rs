@@ -8,15 +8,16 @@ pub enum ResolveError {
     #[error("there is no provider \"{provider}\"{}\n  known providers: {}{}", did_you_mean(nearest), known.join(", "), listed(problems))]
     UnknownProvider { provider: String, known: Vec<String>, nearest: Vec<String>, problems: Vec<ConfigError> },
 
-    #[error("{}", unknown_model(provider, model, nearest))]
-    UnknownModel { provider: String, model: String, nearest: Vec<String> },
+    #[error("{}{}", unknown_model(provider, model, nearest, problems), listed(problems))]
+    UnknownModel { provider: String, model: String, nearest: Vec<String>, problems: Vec<ConfigError> },
 
     /// An id without a provider that nobody has.
     #[error(
-        "no provider has a model \"{name}\"{}\n  name it as provider/id, or add it to models.json",
-        did_you_mean(nearest)
+        "no provider has a model \"{name}\"{}\n  name it as provider/id, or add it to models.json{}",
+        did_you_mean(nearest),
+        listed(problems)
     )]
-    UnknownName { name: String, nearest: Vec<String> },
+    UnknownName { name: String, nearest: Vec<String>, problems: Vec<ConfigError> },
 
     #[error("several providers have a model \"{name}\"\n  say which: {}", candidates.join(", "))]
     Ambiguous { name: String, candidates: Vec<String> },
@@ -49,8 +50,10 @@ fn did_you_mean(nearest: &[String]) -> String {
     if nearest.is_empty() { String::new() } else { format!("; did you mean {}?", nearest.join(" or ")) }
 }
 
-fn unknown_model(provider: &str, model: &str, nearest: &[String]) -> String {
-    let models = if nearest.is_empty() {
+fn unknown_model(provider: &str, model: &str, nearest: &[String], problems: &[ConfigError]) -> String {
+    let models = if nearest.is_empty() && !problems.is_empty() {
+        "none of what models.json says of it can be used".to_owned()
+    } else if nearest.is_empty() {
         "it has none yet: add them to models.json".to_owned()
     } else {
         format!("it has for example: {}\n  others can be added to models.json", nearest.join(", "))

@@ -1,5 +1,6 @@
 //! Catalogue and `models.json` made one list, keys looked up.
 
+use super::error::nearest;
 use crate::{
     catalogue::catalogue,
     compat::Compat,
@@ -8,6 +9,7 @@ use crate::{
     environment::Environment,
 };
 use atomic_agent::model::ModelInfo;
+use reqwest::Url;
 use std::{collections::BTreeMap, path::Path};
 
 pub(super) struct Provider {
@@ -52,7 +54,7 @@ pub(super) fn merge(file: ModelsFile, environment: &Environment, path: &Path) ->
     for (_, config) in &built_in {
         variables.extend(config.key_variables.iter().cloned());
     }
-    let mut problems = Vec::new();
+    let mut problems = file.unread;
     let mut providers = Vec::new();
     for (name, config) in file.providers {
         note_variables(&config, &mut variables);
@@ -127,9 +129,13 @@ fn entry(
         format!("model \"{id}\" has no \"api\"; write one of {}", SUPPORTED_APIS.join(", "))
     })?;
     if !SUPPORTED_APIS.contains(&api.as_str()) {
+        let nearest = nearest(api, SUPPORTED_APIS.into_iter());
+        let advice = match nearest.first() {
+            Some(near) => format!("; did you mean \"{near}\"?"),
+            None => format!("; it speaks {}", SUPPORTED_APIS.join(", ")),
+        };
         return Err(format!(
-            "model \"{id}\" wants the api \"{api}\", which this version does not speak; it speaks {}",
-            SUPPORTED_APIS.join(", ")
+            "model \"{id}\" wants the api \"{api}\", which this version does not speak{advice}"
         ));
     }
     let base_url = model
@@ -137,6 +143,12 @@ fn entry(
         .as_ref()
         .or(config.base_url.as_ref())
         .ok_or_else(|| format!("model \"{id}\" has no \"baseUrl\"; write the address of its server"))?;
+    if !Url::parse(base_url).is_ok_and(|u| matches!(u.scheme(), "http" | "https") && u.has_host()) {
+        return Err(format!(
+            "model \"{id}\": the baseUrl \"{}\" is no address; write it as http://host:port/path or https://…",
+            without_secrets(base_url)
+        ));
+    }
     let mut headers = headers.clone();
     headers.extend(resolve_headers(&model.headers, environment, problem));
     let info = ModelInfo {
@@ -153,6 +165,12 @@ fn entry(
     };
     let compat = Compat { level_names: model.thinking_level_map, ..model.compat };
     Ok(Entry { info, headers, compat })
+}
+
+/// What may be shown of an address: it may hold a key.
+fn without_secrets(address: &str) -> &str {
+    let upto = address.find(['?', '#']).unwrap_or(address.len());
+    address[..upto].rsplit('@').next().unwrap_or_default()
 }
 
 fn key_of(

@@ -174,3 +174,39 @@ fn the_offline_model_keeps_its_place_in_the_script_however_it_is_fetched() {
     let b = set.find(&Selection::default()).unwrap().model;
     assert!(Arc::ptr_eq(&a, &b));
 }
+
+#[test]
+fn a_model_that_is_there_but_cannot_be_used_says_why() {
+    for (provider, words) in [
+        (
+            r#""base_url": "http://127.0.0.1:1/v1", "api": "openai-completions""#,
+            &[
+                "the key \"base_url\" is not read; did you mean \"baseUrl\"?",
+                "model \"qwen\" has no \"baseUrl\"",
+            ][..],
+        ),
+        (
+            r#""baseUrl": "http://127.0.0.1:1/v1", "api": "openai-completion""#,
+            &["the api \"openai-completion\"", "did you mean \"openai-completions\"?"],
+        ),
+        (
+            r#""baseUrl": "not a url", "api": "openai-completions""#,
+            &["the baseUrl \"not a url\" is no address"],
+        ),
+        (
+            r#""baseUrl": "ftp://u:hunter22@h/?k=hunter22", "api": "openai-completions""#,
+            &["the baseUrl \"h/\" is no address"],
+        ),
+    ] {
+        let text = format!(
+            r#"{{"providers": {{"local": {{{provider}, "apiKey": "k", "models": [{{"id": "qwen"}}]}}}}}}"#
+        );
+        let (_dir, set) = set(&[], &text);
+        let error = name(set.find(&Selection::model("local/qwen")));
+        assert!(error.starts_with("models::unknown_model"), "{error}");
+        for words in words {
+            assert!(error.contains(words), "{words}:\n{error}");
+        }
+        assert!(!error.contains("hunter22"), "{error}");
+    }
+}

@@ -7,14 +7,14 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object: {\"turns\": […]}")]
 pub struct Script {
     pub turns: Vec<Turn>,
 }
 
 /// One answer. A key that is not known is an error: a typo would be a turn that does nothing.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object: {\"text\": \"…\"}")]
 pub struct Turn {
     pub text: Option<String>,
     pub thinking: Option<String>,
@@ -28,7 +28,7 @@ pub struct Turn {
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object: {\"name\": …, \"arguments\": …}")]
 pub struct TurnCall {
     pub name: String,
     #[serde(default = "no_arguments")]
@@ -55,8 +55,9 @@ impl ScriptError {
 
 impl Script {
     pub fn read(path: &Path) -> Result<Self, ScriptError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| ScriptError::Unreadable { path: path.to_owned(), reason: error.to_string() })?;
+        let unreadable = |reason: String| ScriptError::Unreadable { path: path.to_owned(), reason };
+        let bytes = crate::file::read(path).map_err(|error| unreadable(error.to_string()))?;
+        let text = String::from_utf8(bytes).map_err(|_| unreadable("it is not UTF-8 text".to_owned()))?;
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
         serde_json::from_str(text).map_err(|error| ScriptError::Syntax {
             path: path.to_owned(),

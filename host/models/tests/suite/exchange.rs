@@ -5,7 +5,7 @@ use crate::{
     peer::{Peer, Reply, events, status},
 };
 use atomic_agent::{
-    message::{AssistantEvent, AssistantMessage, StopReason},
+    message::{AssistantEvent, AssistantMessage, ERROR_CODE, ERROR_HELP, StopReason},
     model::{Model, ModelRequest, ThinkingLevel},
 };
 use atomic_models::{Environment, ModelSet, Sources};
@@ -170,6 +170,8 @@ async fn an_error_status_is_quoted_without_the_key() {
             message.error_message.as_deref(),
             Some("peer answered 401 Unauthorized: bad key [redacted][31m for [redacted] (auth)")
         );
+        assert_eq!(message.extra[ERROR_CODE], "models::key_rejected");
+        assert!(message.extra[ERROR_HELP].as_str().unwrap().contains("apiKey"));
         assert_eq!(sink.steps(), ["start", "error"]);
         assert_eq!(sink.told[2], Told::Response(401));
     }
@@ -203,20 +205,29 @@ async fn an_address_where_nobody_answers_is_named_without_its_secrets() {
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = free.local_addr().unwrap().port();
     drop(free);
-    for (url, words) in [
-        (
-            format!("http://user:hunter22@127.0.0.1:{port}/v1"),
-            format!("cannot reach peer at http://127.0.0.1:{port}"),
-        ),
-        ("ftp://127.0.0.1".to_owned(), "no http or https address".to_owned()),
-    ] {
-        let mut sink = Recorder::default();
-        let message = ask(&model(&url, OPEN_AI), &mut sink, prompt("hi")).await;
-        let said = message.error_message.unwrap();
-        assert!(said.contains(&words), "{said}");
-        assert!(!said.contains("hunter22"), "{said}");
-        assert_eq!(sink.steps(), ["start", "error"]);
-    }
+    let url = format!("http://user:hunter22@127.0.0.1:{port}/v1");
+    let mut sink = Recorder::default();
+    let message = ask(&model(&url, OPEN_AI), &mut sink, prompt("hi")).await;
+    let said = message.error_message.unwrap();
+    let words = format!("cannot reach peer at http://127.0.0.1:{port}: Connection refused");
+    assert!(said.starts_with(&words), "{said}");
+    assert!(!said.contains("hunter22"), "{said}");
+    assert_eq!(message.extra[ERROR_CODE], "models::unreachable");
+    assert_eq!(sink.steps(), ["start", "error"]);
+}
+
+#[tokio::test]
+async fn a_server_that_speaks_no_tls_is_an_error_of_tls() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("https://{}/v1", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        std::io::Write::write_all(&mut stream, b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
+        // Closed only after the greeting was read, so that no reset overtakes the answer.
+        let _ = std::io::Read::read(&mut stream, &mut [0; 1024]);
+    });
+    let message = ask(&model(&url, OPEN_AI), &mut Recorder::default(), prompt("hi")).await;
+    assert_eq!(message.extra[ERROR_CODE], "models::tls", "{:?}", message.error_message);
 }
 
 #[tokio::test]

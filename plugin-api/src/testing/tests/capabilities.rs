@@ -1,6 +1,6 @@
 //! What `pi` and `ctx` can do.
 
-use crate::{prelude::*, protocol::exec::ExecResult, testing::TestHost};
+use crate::{ServiceToken, prelude::*, protocol::exec::ExecResult, testing::TestHost};
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 
@@ -233,6 +233,35 @@ fn a_service_is_called_by_type_described_and_withdrawn() {
         Ok(())
     });
     host.command("use", "").wait().unwrap();
+}
+
+/// The call runs in what the service holds: that must outlive it, and not the instance.
+#[test]
+fn a_service_withdrawn_from_within_its_own_call_finishes_it_and_goes_with_the_instance() {
+    let held = Arc::new("held".to_owned());
+    let seen = Arc::downgrade(&held);
+    let host = TestHost::new(move |pi: &Extension| {
+        let slot: Arc<std::sync::Mutex<Option<ServiceToken>>> = Arc::default();
+        // It holds its own instance too.
+        let (held, me, token) = (held.clone(), pi.clone(), slot.clone());
+        let leave = move |(): ()| {
+            let token = token.lock().unwrap().take();
+            let gone = token.map(ServiceToken::withdraw).transpose()?;
+            Ok(format!("{held} {gone:?} {}", me.lookup("leaver", 1).is_err()))
+        };
+        *slot.lock().unwrap() = Some(pi.provide(Service::new("leaver", 1).op("leave", leave))?);
+        pi.register_command("use", |_, ctx| async move {
+            let leaver = ctx.pi().lookup("leaver", 1)?;
+            assert_eq!(leaver.call::<_, String>("leave", &())?, "held Some(true) true");
+            assert_eq!(leaver.call::<_, String>("leave", &()).unwrap_err().code, "unsupported");
+            Ok(())
+        });
+        Ok(())
+    });
+    host.command("use", "").wait().unwrap();
+    assert!(seen.upgrade().is_some(), "a call could still be inside");
+    drop(host);
+    assert!(seen.upgrade().is_none(), "gone with the instance");
 }
 
 #[test]

@@ -1,8 +1,13 @@
 //! Questions of extensions, asked one after another at the prompt. Only an explicit yes to
 //! the question that is shown approves; every other end of it does not.
 
+use super::tool_lines::name;
+use crate::sanitize;
 use atomic_agent::op::{Dialog, DialogAnswer};
 use std::collections::VecDeque;
+
+/// Characters of a title or an option.
+const ONE_LINE: usize = 300;
 
 #[derive(Default)]
 pub struct Dialogs {
@@ -94,7 +99,9 @@ impl Dialogs {
 impl Open {
     /// The last line is where the answer is typed.
     fn question(&self) -> String {
-        let mut text = format!("? {}: {}\n", self.extension, self.dialog.title());
+        // On one line each: a title or an option must not draw lines of its own.
+        let one = |text: &str| sanitize::line(text, ONE_LINE);
+        let mut text = format!("? {}: {}\n", name(&self.extension), one(self.dialog.title()));
         match &self.dialog {
             Dialog::Confirm { message, .. } => {
                 for line in message.lines() {
@@ -104,12 +111,12 @@ impl Open {
             }
             Dialog::Select { options, .. } => {
                 for (i, option) in options.iter().enumerate() {
-                    text += &format!("  {}) {option}\n", i + 1);
+                    text += &format!("  {}) {}\n", i + 1, one(option));
                 }
                 text += "  number: ";
             }
             Dialog::Input { placeholder, .. } => {
-                let hint = placeholder.as_ref().map(|p| format!("({p}) ")).unwrap_or_default();
+                let hint = placeholder.as_ref().map(|p| format!("({}) ", one(p))).unwrap_or_default();
                 text += &format!("  {hint}: ");
             }
             Dialog::Editor { prefill, .. } => {
@@ -157,6 +164,19 @@ mod tests {
         assert_eq!(answer(select(), ""), Some(DialogAnswer::Cancelled));
         assert_eq!(answer(select(), "3"), None);
         assert_eq!(answer(select(), "0"), None);
+    }
+
+    #[test]
+    fn a_title_or_an_option_is_one_line_whatever_it_holds() {
+        let dialog = Dialog::Select {
+            title: "which\n> rm".into(),
+            options: vec!["a\n  2) b".into(), "c".into()],
+            timeout_ms: None,
+        };
+        let mut dialogs = Dialogs::default();
+        dialogs.open(1, dialog, "x\ny".into());
+        let text = dialogs.question().unwrap();
+        assert_eq!(text, "? x y: which > rm\n  1) a 2) b\n  2) c\n  number: ");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What a typed line means.
 
-use crate::{card::Card, extension_flags::distance};
+use crate::{card::Card, nearest::nearest};
 use atomic_agent::hooks::CommandInfo;
 
 #[derive(Debug, PartialEq)]
@@ -80,10 +80,17 @@ pub fn parse(line: &str, commands: &[CommandInfo]) -> Line {
 fn unknown(name: &str, commands: &[CommandInfo]) -> Card {
     let own = ["quit", "help", "extensions", "new", "reload"].map(str::to_owned);
     let all = commands.iter().map(|c| c.name.clone()).chain(own);
-    let nearest = all.map(|c| (distance(name, &c), c)).min();
     let card = Card::new("lines::unknown_command", format!("there is no command /{name}"));
-    match nearest {
-        Some((d, near)) if d <= 1 + name.chars().count() / 3 => card.help(format!("did you mean /{near}?")),
+    // Of several extensions with a command of one name, each has its own with a number.
+    let numbered = |c: &&CommandInfo| c.name.split_once(':').is_some_and(|(bare, _)| bare == name);
+    let owners: Vec<String> =
+        commands.iter().filter(numbered).map(|c| format!("/{} ({})", c.name, c.extension)).collect();
+    if !owners.is_empty() {
+        return Card::new("lines::ambiguous_command", format!("several extensions have a command /{name}"))
+            .help(format!("say which: {}", owners.join(", ")));
+    }
+    match nearest(name, all) {
+        Some(near) => card.help(format!("did you mean /{near}?")),
         _ => card.help("/help lists the commands"),
     }
 }
@@ -112,6 +119,20 @@ mod tests {
         assert_eq!(parse("/todo add x"), Line::Say("/todo add x".into()));
         assert_eq!(parse("/etc/hosts is what?"), Line::Say("/etc/hosts is what?".into()));
         assert_eq!(parse("fix it"), Line::Say("fix it".into()));
+    }
+
+    #[test]
+    fn a_name_with_two_owners_is_answered_with_both() {
+        let of = |name: &str, extension: &str| CommandInfo {
+            name: name.into(),
+            description: None,
+            extension: extension.into(),
+            path: "/x".into(),
+        };
+        let commands = [of("n:1", "a"), of("n:2", "b")];
+        let Line::Unknown(card) = super::parse("/n", &commands) else { panic!("it was taken") };
+        assert_eq!(card.code, "lines::ambiguous_command");
+        assert!(card.to_string().contains("/n:1 (a), /n:2 (b)"), "{card}");
     }
 
     #[test]

@@ -8,32 +8,39 @@
 mod dialog;
 mod input;
 mod reader;
+mod reload_lines;
+mod tool_lines;
 mod view;
+mod wrap;
 
 use super::end;
 use crate::{
     card::Card,
-    launch::Launched,
     signals::{self, Signal},
     stdio::{self, Stdio},
+    supervise::{Desk, First},
 };
 use atomic_agent::{
     event::Event,
-    hooks::{Hooks, InputSource, StreamingBehavior},
+    hooks::{InputSource, StreamingBehavior},
     op::{DialogAnswer, Op, OpError},
 };
 use dialog::Dialogs;
 use input::Line;
 use reader::Reader;
 use serde_json::Value;
-use std::{collections::VecDeque, fs::File};
-use tokio::sync::mpsc;
+use std::{
+    collections::VecDeque,
+    fs::File,
+    time::{Duration, Instant},
+};
+use tokio::sync::{mpsc, oneshot};
 use view::View;
 
 type Answer = Result<Value, OpError>;
 
 struct Prompt<'a> {
-    launched: &'a Launched,
+    desk: &'a Desk,
     view: View<&'a mut File>,
     dialogs: Dialogs,
     answers: mpsc::UnboundedSender<Answer>,
@@ -41,27 +48,43 @@ struct Prompt<'a> {
     waiting: usize,
     /// A command of the user runs.
     bash: bool,
-    /// Messages of the command line that wait for their turn.
+    /// Messages that wait for their turn: of the command line, or typed while a run ends.
     first: VecDeque<String>,
     ready: bool,
     interrupted: bool,
     /// Nobody types any more. Over a pipe that ends the program once it is idle.
     deaf: bool,
     typed: bool,
+    /// What the engine is asked to say when it has settled: a run that says nothing (its input
+    /// was handled) ends without an event.
+    watch: mpsc::UnboundedSender<()>,
+    watching: bool,
+    settled: bool,
+    /// Since when the user waits for what was aborted; what is typed meanwhile belongs to the
+    /// next run.
+    aborting: Option<Instant>,
 }
+
+/// What an abort may take before the engine counts as hung.
+const ABORT: Duration = Duration::from_millis(500);
 
 enum Next {
     Go,
     Quit { from_signal: bool },
 }
 
-pub async fn run(mut launched: Launched, stdio: &mut Stdio) -> Result<u8, Card> {
+pub async fn run(mut desk: Desk, stdio: &mut Stdio) -> Result<u8, Card> {
     let mut signals = signals::listen(true)
         .map_err(|e| Card::new("cli::signals", "signals cannot be listened to").why(e.to_string()))?;
     let (events_tx, nothing) = mpsc::unbounded_channel();
     drop(events_tx);
-    let mut events = std::mem::replace(&mut launched.events, nothing);
+    let mut events = std::mem::replace(&mut desk.events, nothing);
+    let (never, none) = oneshot::channel();
+    let mut started = std::mem::replace(&mut desk.started, none);
+    drop(never);
+    let mut starting = true;
     let (answers, mut answered) = mpsc::unbounded_channel();
+    let (watch, mut watched) = mpsc::unbounded_channel();
     let typed = stdio::stdin_is_terminal();
     let mut reader = Reader::new();
     let mut prompt = Prompt {
@@ -70,21 +93,31 @@ pub async fn run(mut launched: Launched, stdio: &mut Stdio) -> Result<u8, Card> 
         answers,
         waiting: 0,
         bash: false,
-        first: launched.messages.iter().cloned().collect(),
+        first: VecDeque::new(),
         ready: false,
         interrupted: false,
         deaf: false,
         typed,
-        launched: &launched,
+        watch,
+        watching: false,
+        settled: false,
+        desk: &desk,
+        aborting: None,
     };
-    prompt.view.greet(&launched.handle.view(|v| v.model.clone()), launched.extensions.list().len());
 
     let from_signal = loop {
         prompt.say_first();
         // In this order: what was told before the run settled is in the channel by now.
         let idle = prompt.idle() && events.is_empty();
-        if idle && prompt.deaf {
+        if idle {
+            prompt.aborting = None;
+        }
+        prompt.settled &= idle;
+        if idle && prompt.deaf && prompt.settled {
             break false;
+        }
+        if !idle || prompt.deaf {
+            prompt.watch();
         }
         if idle && prompt.dialogs.is_empty() {
             prompt.view.prompt();
@@ -97,11 +130,27 @@ pub async fn run(mut launched: Launched, stdio: &mut Stdio) -> Result<u8, Card> 
         let next = tokio::select! {
             biased;
             signal = signals.recv() => prompt.signal(signal),
+            first = &mut started, if starting => {
+                starting = false;
+                match first {
+                    Ok(Ok(first)) => prompt.greet(first),
+                    Ok(Err(card)) => {
+                        desk.control.end().await;
+                        return Err(card);
+                    }
+                    // It comes to an end that is told as an event.
+                    Err(_) => Next::Go,
+                }
+            }
             event = events.recv() => match event {
                 Some(event) => prompt.event(&event),
                 None => Next::Quit { from_signal: false },
             },
             Some(answer) = answered.recv() => prompt.answer(answer),
+            Some(()) = watched.recv() => {
+                (prompt.watching, prompt.settled) = (false, true);
+                Next::Go
+            }
             line = reader.line(), if reader.asked() => match line {
                 Some(line) => prompt.line(&line),
                 None => prompt.end_of_input(),
@@ -112,22 +161,52 @@ pub async fn run(mut launched: Launched, stdio: &mut Stdio) -> Result<u8, Card> 
         }
     };
     prompt.view.close();
-    end::shut_down(&launched, from_signal).await;
+    let asked = desk.handle.request(Op::Shutdown { from_signal });
+    let _ = tokio::time::timeout(end::ENGINE, asked).await;
+    desk.control.end().await;
     Ok(0)
 }
 
 impl Prompt<'_> {
     fn idle(&self) -> bool {
-        self.ready && self.waiting == 0 && !self.bash && self.launched.handle.view(|v| v.idle)
+        self.ready && self.waiting == 0 && !self.bash && self.desk.handle.view(|v| v.idle)
     }
 
     /// Asks without waiting; the answer comes through the channel.
     fn ask(&mut self, op: Op) {
         self.waiting += 1;
-        let (handle, answers) = (self.launched.handle.clone(), self.answers.clone());
+        let (asked, answers) = (self.desk.handle.ask(op), self.answers.clone());
         tokio::spawn(async move {
-            let _ = answers.send(handle.request(op).await);
+            let _ = answers.send(asked.await);
         });
+    }
+
+    /// Learns when nothing runs any more; an engine that is gone says so by an event.
+    fn watch(&mut self) {
+        if self.watching || !self.ready || self.waiting > 0 || self.bash {
+            return;
+        }
+        self.watching = true;
+        let (handle, watch) = (self.desk.handle.clone(), self.watch.clone());
+        tokio::spawn(async move {
+            if handle.request(Op::WaitForIdle).await.is_ok() {
+                let _ = watch.send(());
+            }
+        });
+    }
+
+    fn greet(&mut self, first: First) -> Next {
+        let catalogue = self.desk.catalogue();
+        for card in &first.warnings {
+            self.view.warning(card);
+        }
+        self.view.already_told(&first.warnings);
+        self.view.greet(&self.desk.handle.view(|v| v.model.clone()), catalogue.extensions.len());
+        if let Some(resumed) = &first.resumed {
+            self.view.goes_on(resumed);
+        }
+        self.first = first.messages.into();
+        Next::Go
     }
 
     fn say_first(&mut self) {
@@ -166,8 +245,19 @@ impl Prompt<'_> {
                     self.show_dialog();
                 }
             }
+            Event::ExtensionError { extension_path, error, .. }
+                if let Some(command) = extension_path.strip_prefix("command:") =>
+            {
+                let all = self.desk.catalogue().commands;
+                let owner = all.iter().find(|c| c.name == command).map_or("extension", |c| &c.extension);
+                self.view.command_failed(owner, command, error);
+                return Next::Go;
+            }
             Event::SessionReady { .. } => self.ready = true,
             Event::BashExecuted { .. } => self.bash = false,
+            Event::EngineLost { .. } => {
+                (self.ready, self.bash, self.watching, self.aborting) = (false, false, false, None);
+            }
             Event::Stopped => return Next::Quit { from_signal: false },
             _ => {}
         }
@@ -184,14 +274,16 @@ impl Prompt<'_> {
 
     fn answer(&mut self, answer: Answer) -> Next {
         self.waiting = self.waiting.saturating_sub(1);
-        // What an extension took starts no run, so no event says that the engine is idle again.
-        if answer.as_ref().is_ok_and(|a| a["disposition"] == "handled") {
-            self.ask(Op::WaitForIdle);
+        if let Ok(queue) = &answer {
+            self.view.taken_back(queue);
         }
         if let Err(e) = answer {
             // `Op::UserBash` is the only one that is followed by an event of its own.
             self.bash = false;
-            self.view.card(&Card::told(&e.code, &e.message));
+            // What a lost engine owed was told with its loss.
+            if e.code != "engine_lost" {
+                self.view.card(&Card::told(&e.code, &e.message));
+            }
         }
         Next::Go
     }
@@ -201,17 +293,51 @@ impl Prompt<'_> {
             Some(Signal::Terminate | Signal::HangUp) | None => return Next::Quit { from_signal: true },
             Some(Signal::Interrupt) => {}
         }
-        if !self.launched.handle.view(|v| v.idle) || self.bash {
-            self.launched.handle.send(Op::Abort);
-            self.view.remark("aborting");
+        let busy = !self.ready || !self.desk.handle.view(|v| v.idle) || self.bash;
+        if busy {
+            self.abort();
         } else if let Some(id) = self.dialogs.cancel() {
-            self.launched.handle.answer(id, DialogAnswer::Cancelled);
+            self.desk.handle.send(Op::Answer { id, answer: DialogAnswer::Cancelled });
+        } else if self.waiting > 0 {
+            // A command of an extension.
+            self.abort();
         } else if std::mem::replace(&mut self.interrupted, true) {
             return Next::Quit { from_signal: false };
         } else {
             self.view.remark("Ctrl+C again, or Ctrl+D, quits");
         }
         Next::Go
+    }
+
+    /// The terminal answers at once; what is aborted may take its time. A second Ctrl+C always
+    /// gets the prompt back: an engine that has not come to rest by then is replaced.
+    fn abort(&mut self) {
+        match self.aborting {
+            None => {
+                self.aborting = Some(Instant::now());
+                self.view.remark("aborting");
+                // What was queued comes back: nothing is sent later that the user has given up.
+                let held: Vec<String> = self.first.drain(..).collect();
+                self.view.taken_back(&serde_json::json!({"steering": held}));
+                self.ask(Op::Abort);
+                self.ask(Op::ClearQueue);
+            }
+            Some(since) if since.elapsed() < ABORT => {
+                // What a second one means to the engine: the hooks of the end are cut short too.
+                self.desk.handle.send(Op::Abort);
+                let (handle, control) = (self.desk.handle.clone(), self.desk.control.clone());
+                tokio::spawn(async move {
+                    let settled = handle.request(Op::WaitForIdle);
+                    if tokio::time::timeout(ABORT, settled).await.is_err() {
+                        control.restart();
+                    }
+                });
+            }
+            Some(_) => {
+                self.view.remark("the engine does not come to rest: another one takes over");
+                self.desk.control.restart();
+            }
+        }
     }
 
     fn end_of_input(&mut self) -> Next {
@@ -223,7 +349,7 @@ impl Prompt<'_> {
     /// Nobody can answer any more, so nothing open is approved. Those behind it come up in turn.
     fn give_dialogs_up(&mut self) {
         if let Some(id) = self.dialogs.cancel() {
-            self.launched.handle.answer(id, DialogAnswer::Cancelled);
+            self.desk.handle.send(Op::Answer { id, answer: DialogAnswer::Cancelled });
         }
     }
 
@@ -232,18 +358,19 @@ impl Prompt<'_> {
         self.view.line_was_typed();
         if self.dialogs.asking() {
             match self.dialogs.answer(line) {
-                dialog::Reply::Answer(id, answer) => self.launched.handle.answer(id, answer),
+                dialog::Reply::Answer(id, answer) => self.desk.handle.send(Op::Answer { id, answer }),
                 dialog::Reply::More => {}
                 dialog::Reply::Again(text) => self.view.question(&text),
             }
             return Next::Go;
         }
-        let commands = self.launched.extensions.commands();
+        let catalogue = self.desk.catalogue();
+        let commands = catalogue.commands;
         match input::parse(line, &commands) {
             Line::Nothing => {}
             Line::Quit => return Next::Quit { from_signal: false },
             Line::Help => self.view.help(&commands),
-            Line::Extensions => self.view.extensions(&self.launched.extensions.list()),
+            Line::Extensions => self.view.extensions(&catalogue.extensions, catalogue.graves.as_deref()),
             Line::Reload { names, now } => self.ask(Op::Reload { names, now, origin: None }),
             Line::New => self.ask(Op::NewSession { parent_session: None, origin: None }),
             Line::Bash { command, hidden } => {
@@ -251,6 +378,7 @@ impl Prompt<'_> {
                 self.ask(Op::UserBash { command, exclude_from_context: hidden });
             }
             Line::Unknown(card) => self.view.card(&card),
+            Line::Say(text) if self.aborting.is_some() => self.first.push_back(text),
             Line::Say(text) => self.say(text),
         }
         Next::Go

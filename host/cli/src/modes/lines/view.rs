@@ -1,28 +1,37 @@
 //! How events look at the plain prompt. Everything that is not the host's own text is
 //! sanitised here, on its way out.
 
-use super::input;
+use super::{input, reload_lines, tool_lines, wrap::Wrap};
 use crate::{
     card::Card,
     sanitize::{self, Sanitizer},
+    stdio,
+    supervise::wire::Resumed,
 };
 use atomic_agent::{
     event::Event,
-    hooks::{CommandInfo, ExtensionChange, ReplaceReport, ReplacedExtension},
-    message::{AssistantEvent, Content, Message},
+    hooks::CommandInfo,
+    message::{AssistantEvent, Content, Message, StopReason},
     model::ModelInfo,
-    tool::ToolOutput,
 };
 use atomic_extensions::LoadedInfo;
 use serde_json::Value;
 use std::io::Write;
+use tool_lines::name;
 
-const WIDTH: usize = 100;
+/// Characters of what was said before, when a session goes on.
+const RECALLED: usize = 200;
 
 pub struct View<W> {
     out: W,
     /// Somebody types here and sees it: a prompt is shown.
     interactive: bool,
+    columns: fn() -> Option<usize>,
+    wrap: Wrap,
+    /// Rows of what a running tool says, which the next output replaces.
+    progress: Vec<String>,
+    /// Told at the start, and not again at each reload.
+    told: Vec<Card>,
     at_start: bool,
     prompted: bool,
     stream: Sanitizer,
@@ -39,6 +48,10 @@ impl<W: Write> View<W> {
         View {
             out,
             interactive,
+            columns: stdio::columns,
+            wrap: Wrap::default(),
+            progress: Vec::new(),
+            told: Vec::new(),
             at_start: true,
             prompted: false,
             stream: Sanitizer::default(),
@@ -51,15 +64,93 @@ impl<W: Write> View<W> {
 
     /// A terminal that has gone is noticed by its hang-up, not here.
     fn put(&mut self, text: &str) {
+        self.stream_words(text);
+        let rest = self.wrap.flush(self.width());
+        self.write(&rest);
+    }
+
+    /// As `put`, but the last word may go on.
+    fn stream_words(&mut self, text: &str) {
         if text.is_empty() {
             return;
         }
-        if std::mem::take(&mut self.prompted) {
-            let _ = self.out.write_all(b"\r\x1b[K");
-            self.at_start = true;
-        }
-        let _ = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
+        self.make_room();
+        let shown = self.wrap.push(text, self.width());
+        self.write(&shown);
         self.at_start = text.ends_with('\n');
+    }
+
+    /// As it is, to the character.
+    fn put_raw(&mut self, text: &str) {
+        if !text.is_empty() {
+            self.make_room();
+            let held = self.wrap.flush(self.width());
+            self.write(&held);
+            self.write(text);
+            self.wrap.reset();
+            self.at_start = text.ends_with('\n');
+        }
+    }
+
+    fn write(&mut self, text: &str) {
+        let _ = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
+    }
+
+    fn width(&self) -> Option<usize> {
+        if self.interactive { (self.columns)() } else { None }
+    }
+
+    /// Takes the prompt and what a tool said so far off the screen.
+    fn make_room(&mut self) {
+        if std::mem::take(&mut self.prompted) {
+            self.write("\r\x1b[K");
+            self.at_start = true;
+            self.wrap.reset();
+        }
+        let rows = std::mem::take(&mut self.progress).len();
+        if rows > 0 {
+            self.write(&format!("\x1b[{rows}A\r\x1b[J"));
+            self.at_start = true;
+            self.wrap.reset();
+        }
+    }
+
+    /// What a running tool says: its last lines, dim, each in the place of the ones before.
+    fn show_progress(&mut self, content: &[Content]) {
+        let Some(columns) = self.width() else { return };
+        let rows = tool_lines::progress(content, columns);
+        // What is being typed stays where it is.
+        if rows.is_empty() || rows == self.progress || self.prompted {
+            return;
+        }
+        self.make_room();
+        if !self.at_start {
+            self.put("\n");
+        }
+        for row in &rows {
+            self.write(&format!("\x1b[2m{row}\x1b[22m\n"));
+        }
+        self.progress = rows;
+    }
+
+    /// What was shown before the first prompt.
+    pub fn already_told(&mut self, cards: &[Card]) {
+        self.told = cards.to_vec();
+    }
+
+    /// A session that goes on: which one, how long it is, where it stopped.
+    pub fn goes_on(&mut self, session: &Resumed) {
+        let plural = if session.messages == 1 { "" } else { "s" };
+        let title = session.name.as_ref().map(|n| format!(" \"{}\"", name(n))).unwrap_or_default();
+        self.line(&format!("· session{title} goes on · {} message{plural}", session.messages));
+        if let Some(last) = &session.last {
+            self.line(&format!("» {}", sanitize::line(last, RECALLED)));
+        }
+    }
+
+    /// A command of an extension that came to nothing.
+    pub fn command_failed(&mut self, extension: &str, command: &str, error: &str) {
+        self.line(&format!("✗ {}: /{}: {error}", name(extension), name(command)));
     }
 
     /// A line of its own.
@@ -88,11 +179,30 @@ impl<W: Write> View<W> {
     /// The terminal has echoed it, newline included.
     pub fn line_was_typed(&mut self) {
         self.prompted = false;
+        self.progress.clear();
+        self.wrap.reset();
         self.at_start |= self.interactive;
     }
 
     pub fn typed(&mut self, text: &str) {
         self.typed.push(text.to_owned());
+    }
+
+    /// The answer of `Op::ClearQueue`; of another op it says nothing.
+    pub fn taken_back(&mut self, queue: &Value) {
+        let texts = ["steering", "followUp"].into_iter().filter_map(|k| queue.get(k)?.as_array()).flatten();
+        let texts: Vec<&str> = texts.filter_map(Value::as_str).collect();
+        match texts.len() {
+            0 => return,
+            1 => self.line("· 1 queued message was taken back:"),
+            n => self.line(&format!("· {n} queued messages were taken back:")),
+        }
+        for text in texts {
+            self.typed.retain(|t| t != text);
+            for line in text.lines() {
+                self.line(&format!("    {line}"));
+            }
+        }
     }
 
     pub fn close(&mut self) {
@@ -109,8 +219,12 @@ impl<W: Write> View<W> {
         self.line(&card.to_string());
     }
 
+    pub fn warning(&mut self, card: &Card) {
+        self.line(&card.warning());
+    }
+
     pub fn question(&mut self, text: &str) {
-        let gap = if self.at_start { "" } else { "\n" };
+        let gap = if self.at_start || self.prompted { "" } else { "\n" };
         let text = sanitize::text(text);
         self.put(&format!("{gap}{text}"));
         if !self.interactive {
@@ -122,24 +236,42 @@ impl<W: Write> View<W> {
         for (command, what) in input::OWN {
             self.line(&format!("  {command:<28}{what}"));
         }
+        if !commands.is_empty() {
+            self.line("Of extensions:");
+        }
         for c in commands {
-            let what = c.description.as_deref().unwrap_or_default();
-            self.line(&format!("  {:<28}{what} [{}]", format!("/{}", c.name), c.extension));
+            let what = sanitize::line(c.description.as_deref().unwrap_or_default(), RECALLED);
+            let gap = if what.is_empty() { "" } else { " " };
+            self.line(&format!(
+                "  {:<28}{what}{gap}(from {})",
+                format!("/{}", name(&c.name)),
+                name(&c.extension)
+            ));
         }
     }
 
-    pub fn extensions(&mut self, loaded: &[LoadedInfo]) {
+    pub fn extensions(&mut self, loaded: &[LoadedInfo], graves: Option<&str>) {
         if loaded.is_empty() {
             self.line("No extensions are loaded.");
         }
         for e in loaded {
-            self.line(&format!("{} {} ({}, generation {})", e.name, e.version, e.scope.name(), e.generation));
+            self.line(&format!(
+                "{} {} ({}, generation {})",
+                name(&e.name),
+                name(&e.version),
+                e.scope.name(),
+                e.generation
+            ));
             self.line(&format!("    {}", e.path.display()));
             for (what, names) in [("tools", &e.tools), ("commands", &e.commands), ("events", &e.events)] {
                 if !names.is_empty() {
+                    let names: Vec<String> = names.iter().map(|n| name(n)).collect();
                     self.line(&format!("    {what}: {}", names.join(", ")));
                 }
             }
+        }
+        if let Some(graves) = graves {
+            self.remark(graves);
         }
     }
 
@@ -149,28 +281,66 @@ impl<W: Write> View<W> {
             Event::MessageUpdate { assistant_message_event, .. } => self.delta(assistant_message_event),
             Event::MessageEnd { message } => self.message_end(message),
             Event::ToolExecutionStart { tool_name, args, .. } => {
-                self.line(&format!("● {tool_name} {}", sanitize::line(&argument(args), WIDTH)));
+                self.line(&tool_lines::begun(tool_name, args));
             }
-            Event::ToolExecutionEnd { tool_name, result, is_error, duration_ms, .. } => {
-                self.line(&tool_end(tool_name, result, *is_error, *duration_ms));
+            Event::ToolExecutionUpdate { partial_result, .. } => self.show_progress(&partial_result.content),
+            Event::ToolExecutionEnd { tool_name, result, is_error, duration_ms, effective_args, .. } => {
+                if let Some(args) = effective_args {
+                    self.line(&tool_lines::rewritten(args));
+                }
+                self.line(&tool_lines::ended(tool_name, result, *is_error, *duration_ms));
             }
             Event::BashExecutionUpdate { delta, .. } => {
                 self.bash.push_str(delta);
                 let shown = self.stream.push(delta);
-                self.put(&shown);
+                self.put_raw(&shown);
             }
             Event::BashExecuted { message } => self.bash_end(message),
             Event::ExtensionError { extension_path, event, error } => {
-                self.line(&format!("✗ extension {extension_path}, {event}: {error}"));
+                let (path, event) = (sanitize::line(extension_path, RECALLED), name(event));
+                self.line(&format!("✗ extension {path}, {event}: {error}"));
             }
             Event::Notify { message, level, extension } => {
                 let mark = if level == "info" { "·" } else { "✗" };
-                let by = extension.as_ref().map(|e| format!("{e}: ")).unwrap_or_default();
+                let by = extension.as_ref().map(|e| format!("{}: ", name(e))).unwrap_or_default();
                 self.line(&format!("{mark} {by}{message}"));
             }
+            Event::EngineLost { what, unanswered, .. } => {
+                self.line(&format!("! {what}"));
+                for call in unanswered {
+                    let text = format!(
+                        "! {} {} had begun and has no result: it may have had effects",
+                        call.tool_name, call.args
+                    );
+                    self.line(&sanitize::line(&text, 200));
+                }
+            }
+            Event::EngineRestarted { without, planned } => {
+                let left_out = match without.as_slice() {
+                    [] => String::new(),
+                    names => format!(" without {}; /reload loads it again", names.join(", ")),
+                };
+                let why = if *planned { "the engine was replaced" } else { "the session goes on" };
+                self.remark(&format!("{why}{left_out}"));
+            }
+            Event::EngineHeld { extension, event, held_ms } if *held_ms >= 1000 => {
+                let who = match extension.is_empty() {
+                    true => "the engine has not answered".to_owned(),
+                    false => format!("{extension} has held the engine in {event}"),
+                };
+                self.remark(&format!(
+                    "{who} for {:.1} s; Ctrl+C twice goes on without it",
+                    *held_ms as f64 / 1000.0
+                ));
+            }
             Event::Reloaded { report } => {
-                for line in reload_lines(report) {
+                for line in reload_lines::lines(report) {
                     self.line(&line);
+                }
+                for card in report.notes.iter().map(|n| reload_lines::card(n)) {
+                    if !self.told.contains(&card) {
+                        self.line(&card.warning());
+                    }
                 }
             }
             Event::SessionReady { reason: atomic_agent::hooks::StartReason::New, session_id, .. } => {
@@ -207,7 +377,11 @@ impl<W: Write> View<W> {
             AssistantEvent::TextDelta { delta, .. } => {
                 self.streamed.push_str(delta);
                 let shown = self.stream.push(delta);
-                self.put(&shown);
+                self.stream_words(&shown);
+            }
+            AssistantEvent::TextEnd { .. } => {
+                let rest = self.wrap.flush(self.width());
+                self.write(&rest);
             }
             AssistantEvent::ThinkingStart { .. } if !std::mem::replace(&mut self.thinking, true) => {
                 self.remark("thinking");
@@ -224,7 +398,9 @@ impl<W: Write> View<W> {
                 if text != self.streamed && !text.is_empty() {
                     self.line(&text);
                 }
-                if m.failed() {
+                if m.stop_reason == Some(StopReason::Error) {
+                    self.card(&Card::of_answer(m));
+                } else if m.failed() {
                     self.line(&format!("✗ {}", m.error_message.as_deref().unwrap_or("aborted")));
                 } else if !self.at_start {
                     self.put("\n");
@@ -240,7 +416,8 @@ impl<W: Write> View<W> {
         let shown = std::mem::take(&mut self.bash);
         let rest = unshown(&shown, &m.output);
         if !rest.is_empty() {
-            self.line(rest);
+            let gap = if self.at_start || self.prompted { "" } else { "\n" };
+            self.put_raw(&format!("{gap}{}\n", sanitize::text(rest).trim_end()));
         }
         if !self.at_start {
             self.put("\n");
@@ -266,183 +443,5 @@ fn unshown<'a>(streamed: &str, output: &'a str) -> &'a str {
     output[end.unwrap_or(0)..].trim_matches(['\n', '\r'])
 }
 
-/// The argument that tells a call from others of its tool.
-fn argument(args: &Value) -> String {
-    let telling = ["command", "path", "pattern", "name"];
-    match telling.iter().find_map(|key| args.get(key)?.as_str()) {
-        Some(text) => text.to_owned(),
-        None => args.to_string(),
-    }
-}
-
-fn tool_end(name: &str, result: &ToolOutput, is_error: bool, duration_ms: u64) -> String {
-    let text: Vec<&str> = result.content.iter().filter_map(Content::as_text).collect();
-    let text = text.join("\n");
-    let text = text.trim();
-    if is_error {
-        let by = result.details.as_ref().and_then(|d| d.get("blockedBy")?.as_str());
-        // Many a gate says it itself, for the model.
-        let by =
-            by.filter(|by| !text.to_lowercase().starts_with(&format!("blocked by {}", by.to_lowercase())));
-        let mark = by.map(|by| format!("blocked by {by}: ")).unwrap_or_default();
-        return format!("  ✗ {name}: {}", sanitize::line(&format!("{mark}{text}"), WIDTH));
-    }
-    let lines = text.lines().count();
-    let summary = match lines {
-        0 => "no output".to_owned(),
-        1 => sanitize::line(text, WIDTH),
-        _ => format!(
-            "{} (+{} lines)",
-            sanitize::line(text.lines().next().unwrap_or_default(), WIDTH),
-            lines - 1
-        ),
-    };
-    format!("  ✓ {name}: {summary} · {duration_ms} ms")
-}
-
-/// `reload: greet 0.1.0 -> 0.2.0`, and what else a reload did.
-pub fn reload_lines(report: &ReplaceReport) -> Vec<String> {
-    let mut lines: Vec<String> = report.extensions.iter().map(reload_line).collect();
-    if lines.is_empty() && report.notes.is_empty() {
-        lines.push("reload: there are no extensions".to_owned());
-    }
-    lines.extend(report.notes.iter().cloned());
-    lines
-}
-
-fn reload_line(e: &ReplacedExtension) -> String {
-    let name = &e.name;
-    let version = |v: &Option<String>| v.clone().unwrap_or_else(|| "?".into());
-    let (from, to) = (version(&e.from_version), version(&e.to_version));
-    let what = match e.change {
-        ExtensionChange::Added => format!("{name} {to} (new)"),
-        ExtensionChange::Reloaded => format!("{name} {from} -> {to}"),
-        ExtensionChange::Unchanged => format!("{name} unchanged"),
-        ExtensionChange::Kept => format!("{name} keeps {from}"),
-        ExtensionChange::Removed => format!("{name} {from} (gone)"),
-    };
-    let reason = e.reason.as_ref().map(|r| format!(": {r}")).unwrap_or_default();
-    format!("reload: {what}{reason}")
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use atomic_agent::message::Usage;
-
-    fn shown(events: &[Event]) -> String {
-        let mut out = Vec::new();
-        let mut view = View::new(&mut out, false);
-        for e in events {
-            view.event(e);
-        }
-        String::from_utf8(out).unwrap()
-    }
-
-    fn delta(text: &str) -> Event {
-        Event::MessageUpdate {
-            usage: Usage::default(),
-            assistant_message_event: AssistantEvent::TextDelta { content_index: 0, delta: text.into() },
-        }
-    }
-
-    #[test]
-    fn nothing_an_extension_or_a_model_says_reaches_the_screen_raw() {
-        let evil = "a\u{1b}[2J\u{1b}]0;t\u{7}\u{202e}b";
-        let text = shown(&[
-            delta(evil),
-            Event::Notify { message: evil.into(), level: "info".into(), extension: Some(evil.into()) },
-            Event::ExtensionError { extension_path: evil.into(), event: evil.into(), error: evil.into() },
-            Event::ToolExecutionStart {
-                tool_call_id: "1".into(),
-                tool_name: evil.into(),
-                args: serde_json::json!({"command": evil}),
-            },
-            Event::ToolExecutionEnd {
-                tool_call_id: "1".into(),
-                tool_name: evil.into(),
-                result: ToolOutput::error(evil),
-                is_error: true,
-                duration_ms: 0,
-                effective_args: None,
-            },
-        ]);
-        let raw = |c: char| c.is_control() && c != '\n' || c == '\u{202e}';
-        assert!(!text.chars().any(raw), "{text:?}");
-        assert!(text.contains("● ab ab"), "{text:?}");
-    }
-
-    #[test]
-    fn streamed_text_stands_as_it_came_and_a_tool_is_two_lines() {
-        let text = shown(&[
-            delta("Hel"),
-            delta("lo"),
-            Event::ToolExecutionStart {
-                tool_call_id: "1".into(),
-                tool_name: "bash".into(),
-                args: serde_json::json!({"command": "ls"}),
-            },
-            Event::ToolExecutionEnd {
-                tool_call_id: "1".into(),
-                tool_name: "bash".into(),
-                result: ToolOutput::text("a\nb\nc"),
-                is_error: false,
-                duration_ms: 4,
-                effective_args: None,
-            },
-        ]);
-        assert_eq!(text, "Hello\n● bash ls\n  ✓ bash: a (+2 lines) · 4 ms\n");
-    }
-
-    fn ended(output: &str) -> Event {
-        let message = serde_json::json!({"role": "bashExecution", "command": "x", "output": output,
-            "cancelled": false, "truncated": false, "timestamp": 0});
-        Event::BashExecuted { message: serde_json::from_value(message).unwrap() }
-    }
-
-    #[test]
-    fn the_output_of_a_command_is_shown_once_and_its_end_told() {
-        let update =
-            |delta: &str| Event::BashExecutionUpdate { channel: "stdout".into(), delta: delta.into() };
-        for (streamed, output, seen) in [
-            (&["hi\n"][..], "hi", "hi\n"),
-            (&["a\n", "b"], "a\nb", "a\nb\n"),
-            (&["a\n"], "a\nlate", "a\nlate\n"),
-            (&[], "(no output)", "(no output)\n"),
-            (&["y\ny\n"], "y\ny\n\nThe command exited with code 1", "y\ny\nThe command exited with code 1\n"),
-            (&["1\n2\n", "3\n"], "2\n3\n\n[The last 2 of 3 lines]", "1\n2\n3\n[The last 2 of 3 lines]\n"),
-        ] {
-            let mut events: Vec<Event> = streamed.iter().map(|d| update(d)).collect();
-            events.push(ended(output));
-            assert_eq!(shown(&events), seen, "{streamed:?} {output:?}");
-        }
-    }
-
-    #[test]
-    fn a_blocked_call_names_who_blocked_it() {
-        for (reason, shown) in
-            [("not now", "blocked by gate: not now"), ("Blocked by gate: no", "Blocked by gate: no")]
-        {
-            let details = Some(serde_json::json!({"blockedBy": "gate"}));
-            let output = ToolOutput { details, ..ToolOutput::error(reason) };
-            assert_eq!(tool_end("bash", &output, true, 0), format!("  ✗ bash: {shown}"));
-        }
-        assert_eq!(tool_end("bash", &ToolOutput::error("broke"), true, 0), "  ✗ bash: broke");
-    }
-
-    #[test]
-    fn a_reload_says_both_versions_or_why_the_old_one_stays() {
-        let one = |change, reason: Option<&str>| ReplacedExtension {
-            name: "greet".into(),
-            change,
-            from_version: Some("1.0.0".into()),
-            to_version: Some("2.0.0".into()),
-            reason: reason.map(str::to_owned),
-        };
-        assert_eq!(reload_line(&one(ExtensionChange::Reloaded, None)), "reload: greet 1.0.0 -> 2.0.0");
-        assert_eq!(
-            reload_line(&one(ExtensionChange::Kept, Some("no manifest"))),
-            "reload: greet keeps 1.0.0: no manifest"
-        );
-    }
-}
+mod tests;

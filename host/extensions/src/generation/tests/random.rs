@@ -122,14 +122,14 @@ impl World {
             }
             Op::Enter => {
                 let before = self.generation.in_flight();
-                let inside = self.generation.enter();
+                let inside = self.generation.enter(0);
                 assert_eq!(inside.is_some(), live);
                 assert_eq!(self.generation.in_flight(), before + u64::from(live));
                 drop(inside);
                 assert_eq!(self.generation.in_flight(), before);
             }
             Op::EnterAsync => {
-                let call = self.generation.enter_async();
+                let call = self.generation.enter_async(0);
                 assert_eq!(call.is_some(), live);
                 self.calls.extend(call.map(|call| Held { id: call.id(), call: Some(call) }));
             }

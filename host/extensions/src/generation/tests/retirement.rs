@@ -22,7 +22,7 @@ fn retire(generation: &Arc<Generation>, carrier: Option<u64>) -> JoinHandle<Reti
 
 /// A handler that runs until told otherwise; gives its call id.
 async fn handler(generation: &Arc<Generation>) -> (u64, JoinHandle<CallEnd<()>>) {
-    let call = generation.enter_async().unwrap();
+    let call = generation.enter_async(0).unwrap();
     (call.id(), tokio::spawn(call.run(pending())))
 }
 
@@ -109,7 +109,7 @@ async fn a_table_call_that_returns_in_time_is_noticed_although_its_caller_can_wa
 async fn the_carrier_is_neither_drained_nor_cancelled_and_its_instance_waits_for_it() {
     let fake = Arc::new(Fake::default());
     let (generation, _) = live(&fake);
-    let carrier = generation.enter_async().unwrap();
+    let carrier = generation.enter_async(0).unwrap();
     let id = carrier.id();
     let command = tokio::spawn(carrier.run(async { sleep(Duration::from_millis(4500)).await }));
     let report = retire(&generation, Some(id)).await.unwrap();
@@ -138,7 +138,7 @@ async fn with_session_may_take_longer_than_five_seconds() {
     let fake = Arc::new(Fake::default());
     let (old, _) = live(&fake);
     let (new, _) = live(&Arc::default());
-    let carrier = old.enter_async().unwrap();
+    let carrier = old.enter_async(0).unwrap();
     let id = carrier.id();
     let replaced = old.request(id, true).unwrap();
     let command = tokio::spawn(carrier.run(async move {

@@ -69,13 +69,13 @@ fn a_fence_in_the_middle_of_a_commit_keeps_the_rest_invisible() {
 #[test]
 fn nobody_comes_in_before_commit_or_after_the_fence() {
     let (generation, _) = staged(&Arc::default());
-    assert!(generation.enter().is_none());
+    assert!(generation.enter(0).is_none());
     generation.commit().unwrap();
     assert!(generation.live() && !generation.fenced());
-    let inside = generation.enter().unwrap();
+    let inside = generation.enter(0).unwrap();
     assert_eq!(generation.in_flight(), 1);
     generation.fence(None);
-    assert!(generation.enter().is_none() && generation.enter_async().is_none());
+    assert!(generation.enter(0).is_none() && generation.enter_async(0).is_none());
     assert!(generation.cell().enter(generation.number()).is_none());
     assert_eq!(generation.in_flight(), 1, "who was refused is not counted");
     drop(inside);
@@ -86,7 +86,7 @@ fn nobody_comes_in_before_commit_or_after_the_fence() {
 fn every_call_has_an_id_of_its_own() {
     let (a, _) = live(&Arc::default());
     let (b, _) = live(&Arc::default());
-    let ids = [a.enter().unwrap().id(), a.enter_async().unwrap().id(), b.enter().unwrap().id()];
+    let ids = [a.enter(0).unwrap().id(), a.enter_async(0).unwrap().id(), b.enter(0).unwrap().id()];
     assert!(ids[0] != 0 && ids[0] != ids[1] && ids[1] != ids[2] && ids[0] != ids[2]);
 }
 
@@ -104,7 +104,7 @@ fn a_handle_is_usable_only_for_its_owner_and_until_the_fence() {
 #[test]
 fn the_fence_ends_every_pending_request_but_the_one_that_caused_it() {
     let (generation, _) = live(&Arc::default());
-    let (carrier, other) = (generation.enter_async().unwrap(), generation.enter_async().unwrap());
+    let (carrier, other) = (generation.enter_async(0).unwrap(), generation.enter_async(0).unwrap());
     let reload = generation.request(carrier.id(), true).unwrap();
     let dialog = generation.request(other.id(), false).unwrap();
     let carriers_dialog = generation.request(carrier.id(), false).unwrap();
@@ -125,7 +125,7 @@ fn the_fence_ends_every_pending_request_but_the_one_that_caused_it() {
 fn pending_requests_are_counted_by_call_over_all_generations() {
     let (old, _) = live(&Arc::default());
     let (new, _) = live(&Arc::default());
-    let call = old.enter_async().unwrap();
+    let call = old.enter_async(0).unwrap();
     let first = old.request(call.id(), true).unwrap();
     let second = new.request(call.id(), false).unwrap();
     assert_eq!(pending_requests(call.id()), 2);
@@ -172,7 +172,7 @@ async fn a_gate_learns_that_its_handler_was_cancelled_or_never_asked() {
 async fn an_abandoned_call_is_dropped_in_the_instance_once_and_an_answered_one_is_not() {
     let fake = Arc::new(Fake::default());
     let (generation, _) = live(&fake);
-    let abandoned = generation.enter_async().unwrap();
+    let abandoned = generation.enter_async(0).unwrap();
     let id = abandoned.id();
     drop(abandoned);
     assert_eq!(generation.ask(|_| async { 1 }).await, CallEnd::Answered(1));

@@ -1,0 +1,253 @@
+//! The supervised engine seen from outside: who dies with whom, what is asked, what is kept.
+//! What each fault costs is in `crash_matrix`.
+
+use atomic_tests::{
+    env::{Home, Program, rounds},
+    live::{lines, text, wait_for_file},
+    patch::{manifest_copy, misbehaving},
+    pty::Terminal,
+    session,
+    tree::repo,
+};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+use std::{fs, path::Path};
+
+fn pid(id: u32) -> Pid {
+    Pid::from_raw(id.cast_signed()).unwrap()
+}
+
+/// Its children, by process id.
+fn children(of: u32) -> Vec<u32> {
+    let list = fs::read_to_string(format!("/proc/{of}/task/{of}/children")).unwrap_or_default();
+    list.split_whitespace().map(|p| p.parse().unwrap()).collect()
+}
+
+#[test]
+fn the_engine_goes_with_its_terminal() {
+    let home = Home::new();
+    let out = misbehaving(&home, "listener", "none");
+    let run = home.atomic(["--offline", "--mode", "lines"]).start();
+    run.wait_for("the start", |l| l.contains("1 extension"));
+    let engines = children(run.id());
+    assert_eq!(engines.len(), 1, "one engine");
+    kill_process(pid(run.id()), Signal::KILL).unwrap();
+    // As after a signal: the extensions are told, then the process goes.
+    wait_for_file(&out, "session_shutdown quit");
+    let until = std::time::Instant::now() + atomic_tests::env::PATIENCE;
+    while Path::new(&format!("/proc/{}/exe", engines[0])).exists() {
+        assert!(std::time::Instant::now() < until, "the engine is still there");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn at_a_terminal_a_crash_is_a_question_and_the_user_decides() {
+    for (answer, loaded) in [("1", false), ("2", true)] {
+        let home = Home::new();
+        misbehaving(&home, "crasher", "crash:null-at-tool");
+        let mut screen = Terminal::start(&home.atomic(["--offline"]), 40, 120);
+        screen.wait_for("the prompt", |s| s.contains("1 extension") && s.ends_with("> "));
+        screen.line("call crash_tool {}");
+        let asked = screen.wait_for("the question", |s| s.contains("3) quit") && s.contains("number:"));
+        for part in [
+            "crasher crashed the engine (SIGSEGV in a tool)",
+            "crash_tool {} had begun and has no result: it may have had effects",
+            "1) go on without crasher",
+            "2) go on with crasher",
+        ] {
+            assert!(asked.contains(part), "{part} is missing:\n{asked}");
+        }
+        screen.line(answer);
+        screen.wait_for("the session", |s| s.contains("the session goes on"));
+        screen.line("hello again");
+        screen.wait_for("the answer", |s| s.contains("You said: hello again"));
+        screen.line("/extensions");
+        let listed = screen.wait_for("the list", |s| s.contains("/extensions") && s.ends_with("> "));
+        assert_eq!(listed.contains("crash_tool, "), loaded, "{listed}");
+        screen.line("/quit");
+        assert_eq!(screen.finish(), 0);
+    }
+}
+
+#[test]
+fn a_crash_at_every_start_is_left_out_once_and_said_and_a_clean_end_says_nothing() {
+    let home = Home::new();
+    misbehaving(&home, "crasher", "init-segv");
+    let run = |args: &[&str]| home.atomic(["--offline", "-p", "hi"]).args(args).run();
+    let first = run(&[]).exit(70);
+    assert!(first.stderr.contains("crasher"), "{}", first.stderr);
+    let second = run(&[]).ok();
+    assert!(second.stderr.contains("crasher crashed atomic the last time (SIGSEGV in"), "{}", second.stderr);
+    assert!(second.stdout.contains("You said: hi"), "{}", second.stdout);
+    // Once: after a start without it, it has its chance again.
+    run(&[]).exit(70);
+    let bare = run(&["--no-extensions"]).ok();
+    assert!(bare.stdout.contains("You said: hi"));
+    fs::remove_file(home.extensions().join(atomic_tests::libs::file_name("crasher"))).unwrap();
+    misbehaving(&home, "honest", "none");
+    for _ in 0..2 {
+        assert_eq!(run(&[]).ok().stderr, "");
+    }
+}
+
+#[test]
+fn what_was_typed_and_not_heard_comes_back() {
+    let home = Home::new();
+    misbehaving(&home, "crasher", "segv:sync-input");
+    let mut run = home.atomic(["--offline", "--mode", "lines"]).start();
+    run.wait_for("the start", |l| l.contains("1 extension"));
+    run.say("a long thought that nobody wants to type again");
+    run.wait_for("the text", |l| l.contains("not delivered: a long thought that nobody wants to type again"));
+    run.say("next");
+    run.wait_for("the answer", |l| l.contains("You said: next"));
+    run.close_stdin();
+    run.finish().ok();
+}
+
+#[test]
+fn the_session_goes_on_in_the_same_file_with_a_result_for_every_call() {
+    let home = Home::new();
+    misbehaving(&home, "crasher", "crash:abort-at-tool");
+    let mut run = home.atomic(["--offline", "--mode", "lines"]).start();
+    run.wait_for("the start", |l| l.contains("1 extension"));
+    run.say("call crash_tool {}");
+    run.wait_for("the loss", |l| l.contains("crasher crashed the engine"));
+    // The offline model refuses nothing, so what it is shown is read from its answer.
+    run.say("next");
+    run.wait_for("the answer", |l| l.contains("You said: next"));
+    run.close_stdin();
+    run.finish().ok();
+    let files = home.sessions();
+    assert_eq!(files.len(), 1);
+    let session = session::read(&files[0]);
+    assert_eq!(session.of_role("user").len(), 2);
+}
+
+#[test]
+fn an_allocation_that_is_refused_names_who_asked_for_it() {
+    let home = Home::new();
+    misbehaving(&home, "glutton", "huge-alloc:sync-agent_start");
+    let mut run = home.atomic(["--offline", "--mode", "lines"]).start();
+    run.wait_for("the start", |l| l.contains("1 extension"));
+    run.say("first");
+    run.wait_for("the name", |l| l.contains("glutton crashed the engine (SIGABRT in agent_start)"));
+    run.say("next");
+    run.wait_for("the answer", |l| l.contains("You said: next"));
+    run.close_stdin();
+    run.finish().ok();
+}
+
+/// Resident memory of a process in KiB, and its open descriptors.
+fn weight(id: u32) -> (u64, usize) {
+    let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:")).unwrap_or("0");
+    let kb = line.trim().trim_end_matches(" kB").parse().unwrap_or(0);
+    let open = fs::read_dir(format!("/proc/{id}/fd")).map(Iterator::count).unwrap_or(0);
+    (kb, open)
+}
+
+fn pair(run: &Program) -> (u64, usize) {
+    let ours = weight(run.id());
+    let engine = children(run.id()).first().map(|c| weight(*c)).unwrap_or_default();
+    (ours.0 + engine.0, ours.1 + engine.1)
+}
+
+/// The golden extension with another version each time: other bytes, the same code.
+fn install_version(home: &Home, n: usize) {
+    let golden = repo().join("tests/golden/1.0/libgolden.so");
+    let fresh = home.path("fresh.so");
+    manifest_copy(&golden, &fresh, |m| {
+        m.insert("version".into(), format!("1.0.{n}").into());
+    });
+    // As an installer does it.
+    fs::rename(&fresh, home.extensions().join("libgolden.so")).unwrap();
+}
+
+#[test]
+fn hundreds_of_reloads_of_changing_code_cost_nothing_that_stays() {
+    let n = if rounds(1000) == 1000 { 1000 } else { 100 };
+    let home = Home::new();
+    install_version(&home, 0);
+    let mut run = home.atomic(["--offline", "--mode", "lines"]).start();
+    run.wait_for("the start", |l| l.contains("1 extension"));
+    let first_engine = children(run.id());
+    let mut at = 0;
+    let mut early = (0, 0);
+    for i in 1..=n {
+        install_version(&home, i);
+        run.say("/reload");
+        let told = format!("golden 1.0.{} -> 1.0.{i}", i - 1);
+        at = run.wait_after(at, &told, |l| l.contains(&told)).0 + 1;
+        if i == 50 {
+            early = pair(&run);
+        }
+    }
+    run.say("still there");
+    run.wait_for("an answer", |l| l.contains("You said: still there"));
+    let late = pair(&run);
+    assert_ne!(children(run.id()), first_engine, "the engine was replaced on the way");
+    run.close_stdin();
+    let done = run.finish().ok();
+    assert!(done.stdout.contains("replaced libraries are still mapped"), "{}", done.stdout);
+    assert!(!done.stdout.contains("! "), "nothing crashed:\n{}", done.stdout);
+    println!(
+        "{n} reloads: {} KB and {} descriptors after 50, {} KB and {} at the end",
+        early.0, early.1, late.0, late.1
+    );
+    assert!(late.0 < early.0 * 3 / 2, "memory grew: {early:?} -> {late:?}");
+    assert!(late.1 <= early.1 + 2, "descriptors grew: {early:?} -> {late:?}");
+    assert_eq!(fs::read_dir(home.atomic_home().join("run")).unwrap().count(), 0);
+    let left = fs::read_dir(home.path("tmp")).unwrap().count();
+    assert_eq!(left, 0, "temporary files");
+}
+
+#[test]
+fn hundreds_of_reloads_of_unchanged_code_leave_nothing() {
+    let n = if rounds(1000) == 1000 { 1000 } else { 100 };
+    let home = Home::new();
+    install_version(&home, 0);
+    let mut run = home.atomic(["--offline", "--mode", "lines"]).start();
+    run.wait_for("the start", |l| l.contains("1 extension"));
+    let engine = children(run.id());
+    let mut at = 0;
+    let mut early = (0, 0);
+    for i in 1..=n {
+        run.say("/reload");
+        at = run.wait_after(at, "a reload", |l| l.contains("reload: golden")).0 + 1;
+        if i == 50 {
+            early = pair(&run);
+        }
+    }
+    let late = pair(&run);
+    assert_eq!(children(run.id()), engine, "the same engine");
+    run.close_stdin();
+    run.finish().ok();
+    assert!(late.0 < early.0 * 5 / 4, "memory grew: {early:?} -> {late:?}");
+    assert!(late.1 <= early.1 + 1, "descriptors grew: {early:?} -> {late:?}");
+}
+
+#[test]
+fn an_engine_that_is_replaced_keeps_what_the_user_had_set() {
+    let home = Home::new();
+    let out = misbehaving(&home, "leaker", "leak-thread");
+    let script = home.script(&json!([text("one"), text("two")]));
+    let mut run = home.atomic(["--mode", "lines", "--script", script.to_str().unwrap()]).start();
+    run.wait_for("the start", |l| l.contains("1 extension"));
+    run.say("first");
+    run.wait_for("the first answer", |l| l.contains("one"));
+    let engine = children(run.id());
+    // The old life's thread stays: one is one too many.
+    run.say("/reload");
+    run.wait_for("the reason", |l| l.contains("The engine is replaced") && l.contains("leaker"));
+    run.wait_for("the successor", |l| l.contains("(the engine was replaced)"));
+    assert_ne!(children(run.id()), engine);
+    run.say("second");
+    run.wait_for("an answer", |l| l.contains("one"));
+    run.close_stdin();
+    run.finish().ok();
+    let heard = lines(&out);
+    assert!(heard.contains(&"session_shutdown reload".to_owned()), "{heard:#?}");
+    assert_eq!(heard.iter().filter(|l| *l == "session_shutdown quit").count(), 1, "{heard:#?}");
+    assert_eq!(home.sessions().len(), 1);
+}
