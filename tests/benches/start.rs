@@ -132,7 +132,7 @@ fn turns(home: &Home) -> Vec<f64> {
     });
     let server = ModelServer::start(answers);
     home.models_json(&serde_json::from_str(&server.models_json()).unwrap());
-    let mut program = home.atomic(["--no-session", "--model", "fake-openai/fake"]).start();
+    let mut program = home.atomic(["--mode", "lines", "--no-session", "--model", "fake-openai/fake"]).start();
     let mut figures = Vec::new();
     for n in 0..=ROUNDS {
         let start = Instant::now();
