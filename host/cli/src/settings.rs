@@ -37,6 +37,9 @@ pub struct Settings {
     /// What replaced extensions may leave behind before the engine is replaced: mapped libraries,
     /// MiB of their private memory, threads that would not stop.
     pub left_behind: [Option<u64>; 3],
+    /// After how long an engine that is held, or does not answer, is replaced where nobody can
+    /// press a key.
+    pub hang_kill: Option<Duration>,
     /// What was not understood.
     pub warnings: Vec<Card>,
 }
@@ -75,6 +78,7 @@ impl Settings {
                 .get("agent.maxHookContinuations", "a whole number", |v| usize::try_from(v.as_u64()?).ok()),
             left_behind: ["engine.maxLeftLibraries", "engine.maxLeftMemoryMb", "engine.maxLeftThreads"]
                 .map(|key| reader.get(key, "a whole number", |v| v.as_u64())),
+            hang_kill: reader.time("engine.hangKillMs"),
             warnings: Vec::new(),
         };
         Ok(Settings { warnings: reader.warnings, ..settings })
