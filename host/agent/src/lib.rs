@@ -26,6 +26,7 @@ pub mod tool;
 mod active_tools;
 mod arguments;
 mod batch;
+mod chronology;
 mod core;
 mod jobs;
 mod ops;
