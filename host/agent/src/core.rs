@@ -71,6 +71,8 @@ pub(crate) struct State {
     /// `agent_settled` is being told.
     pub settling: bool,
     pub bash: Option<CancellationToken>,
+    /// The session goes to another place of its tree; may be stopped.
+    pub navigation: Option<CancellationToken>,
     /// Of the extensions' commands that are running.
     pub commands: CancellationToken,
     pub pending_bash: Vec<BashExecutionMessage>,
@@ -98,6 +100,7 @@ impl State {
             closing: CancellationToken::new(),
             settling: false,
             bash: None,
+            navigation: None,
             commands: CancellationToken::new(),
             pending_bash: Vec::new(),
             admissions: VecDeque::new(),

@@ -28,6 +28,7 @@ mod arguments;
 mod batch;
 mod core;
 mod jobs;
+mod lifecycle;
 mod ops;
 mod run;
 mod send;

@@ -97,6 +97,7 @@ fn is_public(event: &Event) -> bool {
         | Event::SessionInfoChanged { .. } => true,
         Event::ExtensionError { .. }
         | Event::SessionReady { .. }
+        | Event::TreeMoved { .. }
         | Event::DialogOpened { .. }
         | Event::DialogClosed { .. }
         | Event::Notify { .. }
