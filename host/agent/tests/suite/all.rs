@@ -11,6 +11,7 @@ mod contexts;
 mod lifecycle;
 mod order;
 mod queueing;
+mod recovering;
 mod recovery;
 mod requests;
 mod sessions;
