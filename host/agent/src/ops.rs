@@ -7,17 +7,19 @@ use crate::{
     engine::{clamp, model_fields, thinking_fields},
     event::Event,
     handle::OpRequest,
-    hooks::{InputSource, Origin, ShutdownReason, StreamingBehavior},
-    jobs::{Job, RunJob, RunStart, may_leave},
+    hooks::{InputSource, ModelSource, ShutdownReason, StreamingBehavior},
+    jobs::{Job, RunJob, RunStart},
+    lifecycle::{self, Navigation, Successor},
     message::{ImageContent, MessageContent},
     model::ThinkingLevel,
     op::{Op, OpError},
+    queue::Queue,
     session::SessionError,
     told::Told,
     user_bash,
 };
 use serde_json::{Map, Value, json};
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -63,6 +65,21 @@ impl Core {
             Op::SendMessage { message, options } => self.send_message(message, options, reply),
             Op::SendMessages { messages, options } => self.send_messages(messages, options, reply),
             Op::PauseQueue { paused } => self.pause_queue(paused, reply),
+            Op::SetSteeringMode { mode } => self.set_queue(reply, |q| q.steering_mode = mode),
+            Op::SetFollowUpMode { mode } => self.set_queue(reply, |q| q.follow_up_mode = mode),
+            Op::SetAutoRetry { enabled } => {
+                let mut state = self.state();
+                state.auto_retry = enabled;
+                self.show_run(&state);
+                drop(state);
+                reply.ok(Value::Null);
+            }
+            Op::AbortRetry => {
+                if let Some(waiting) = &self.state().retry {
+                    waiting.cancel();
+                }
+                reply.ok(Value::Null);
+            }
             Op::GetSystemPromptOptions => {
                 let active = {
                     let tools = &self.state().tools;
@@ -79,7 +96,30 @@ impl Core {
                 self.before_replacement("The reload", now);
                 self.job(Job::Reload { names, origin, reply });
             }
-            Op::NewSession { parent_session, origin } => self.new_session(parent_session, origin, reply),
+            Op::NewSession { parent_session: parent, origin, setup } => {
+                self.replace_session(Successor::New { parent, setup }, origin, reply);
+            }
+            Op::SwitchSession { path, origin } => {
+                self.replace_session(Successor::Resume { path }, origin, reply);
+            }
+            Op::ImportSession { path, origin } => {
+                self.replace_session(Successor::Import { path }, origin, reply);
+            }
+            Op::Fork { entry_id, position, origin } => {
+                self.replace_session(Successor::Fork { entry_id, position }, origin, reply);
+            }
+            Op::Clone { origin } => self.replace_session(Successor::Clone, origin, reply),
+            Op::NavigateTree { target_id, summarize, custom_instructions, replace_instructions, label } => {
+                let to =
+                    Navigation { target_id, summarize, custom_instructions, replace_instructions, label };
+                self.navigate_tree(to, reply);
+            }
+            query @ (Op::SessionTree
+            | Op::SessionEntries { .. }
+            | Op::SessionMessages
+            | Op::ForkMessages
+            | Op::ListSessions { .. }
+            | Op::SessionStats) => lifecycle::query(self, query, reply),
             Op::AppendEntry { custom_type, data } => {
                 let mut fields = Map::new();
                 fields.insert("customType".into(), custom_type.into());
@@ -128,6 +168,9 @@ impl Core {
         if let Some(bash) = &state.bash {
             bash.cancel();
         }
+        if let Some(navigation) = &state.navigation {
+            navigation.cancel();
+        }
         std::mem::take(&mut state.commands).cancel();
         drop(state);
         reply.ok(Value::Null);
@@ -146,7 +189,15 @@ impl Core {
         reply.ok(json!({"steering": steering, "followUp": follow_up}));
     }
 
-    fn before_replacement(&self, what: &str, now: bool) {
+    fn set_queue(&self, reply: Reply, change: impl FnOnce(&mut Queue)) {
+        let mut state = self.state();
+        change(&mut state.queue);
+        self.show_run(&state);
+        drop(state);
+        reply.ok(Value::Null);
+    }
+
+    pub(crate) fn before_replacement(&self, what: &str, now: bool) {
         if now {
             cancel_runs(&self.state());
         } else if !self.state().idle() {
@@ -154,20 +205,17 @@ impl Core {
         }
     }
 
-    /// Nothing is torn down before the hooks agreed: while a run goes on they are asked beside it.
-    fn new_session(self: &Arc<Self>, parent: Option<PathBuf>, origin: Option<Origin>, reply: Reply) {
-        if self.state().idle() {
-            return self.job(Job::NewSession { parent_session: parent, origin, agreed: false, reply });
-        }
-        let core = self.clone();
-        tokio::spawn(async move {
-            if may_leave(&core).await {
-                core.before_replacement("The new session", true);
-                core.job(Job::NewSession { parent_session: parent, origin, agreed: true, reply });
-            } else {
-                reply.ok(json!({"cancelled": true}));
+    /// Where the session is may not change under a run, nor under another such walk.
+    fn navigate_tree(&self, to: Navigation, reply: Reply) {
+        let cancel = {
+            let mut state = self.state();
+            if !state.idle() || state.navigation.is_some() {
+                return reply
+                    .err("busy", "The session is at work: it can be gone back in when it has settled.");
             }
-        });
+            state.navigation.insert(CancellationToken::new()).clone()
+        };
+        self.job(Job::Navigate { to, cancel, reply });
     }
 
     /// Accepts a run: from here on the engine is not idle. Takes the lock that saw it idle, since
@@ -302,11 +350,12 @@ impl Core {
         let info = model.info().clone();
         let (previous, thinking) = {
             let mut state = self.state();
-            let previous = state.model.replace(model).map(|m| Box::new(m.info().clone()));
+            state.primary = None;
+            let previous = state.model.replace(model).map(|m| m.info().clone());
             let thinking = clamp(state.thinking, Some(&info));
             (previous, (state.thinking != thinking).then_some(thinking))
         };
-        let changed = previous.as_deref() != Some(&info);
+        let changed = previous.as_ref() != Some(&info);
         self.handle.update_view(|v| v.model = Some(info.clone()));
         let mut written = Ok(());
         if let Some(level) = thinking {
@@ -314,7 +363,7 @@ impl Core {
         }
         if changed {
             written = written.and(self.append_shown("model_change", model_fields(&info)).map(drop));
-            self.tell(Told::ModelSelect { model: Box::new(info), previous });
+            self.tell_model(info, previous, ModelSource::Set);
         }
         reply.send(written.map(|()| Value::Bool(true)).map_err(Into::into));
     }
@@ -332,6 +381,7 @@ impl Core {
     fn apply_thinking(&self, level: ThinkingLevel) -> Result<(), SessionError> {
         let previous = std::mem::replace(&mut self.state().thinking, level);
         self.handle.update_view(|v| v.thinking = level);
+        self.emit_after_dispatch(Event::ThinkingLevelChanged { level });
         let written = self.append_shown("thinking_level_change", thinking_fields(level)).map(drop);
         self.tell(Told::ThinkingLevelSelect { level, previous });
         written

@@ -13,6 +13,7 @@ use crate::{
     openai_completions::OpenAiCompletions,
     openai_responses::OpenAiResponses,
     received::{Body, Lost, Received},
+    retry_after,
     tape::Tape,
     transport::{Transport, causes},
 };
@@ -218,9 +219,10 @@ impl HttpModel {
             if let (401, Some(Credential::Command(command))) = (received.status, &self.endpoint.key) {
                 command.forget().await;
             }
+            let after = retry_after::of(&received.headers, jiff::Timestamp::now());
             let body = unless(cancel, beginning(&mut received.body)).await?;
             let said = excerpt::of_body(&body, redactor);
-            return Err(Fault::of_status(provider, status, &said).into());
+            return Err(Fault { after, ..Fault::of_status(provider, status, &said) }.into());
         }
         let coding = received.header("content-encoding").to_owned();
         if !coding.is_empty() && !coding.eq_ignore_ascii_case("identity") {

@@ -21,6 +21,7 @@ mod openai_completions;
 mod openai_responses;
 mod received;
 pub mod resolve;
+mod retry_after;
 pub mod scripted;
 mod tape;
 mod transcript;

@@ -78,11 +78,16 @@ impl TapeError {
 }
 
 impl Tape {
+    /// `more`: behind what is there already.
+    ///
     /// # Errors
     /// The file is there already, or cannot be made.
-    pub fn record(path: &Path) -> Result<Self, TapeError> {
+    pub fn record(path: &Path, more: bool) -> Result<Self, TapeError> {
         let mut options = File::options();
-        options.write(true).create_new(true);
+        match more {
+            true => options.append(true).create(true),
+            false => options.write(true).create_new(true),
+        };
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = options.open(path);

@@ -94,9 +94,16 @@ fn is_public(event: &Event) -> bool {
         | Event::BashExecutionUpdate { .. }
         | Event::QueueUpdate { .. }
         | Event::EntryAppended { .. }
-        | Event::SessionInfoChanged { .. } => true,
+        | Event::SessionInfoChanged { .. }
+        | Event::ModelChanged { .. }
+        | Event::ThinkingLevelChanged { .. }
+        | Event::AutoRetryStart { .. }
+        | Event::AutoRetryEnd { .. }
+        | Event::ModelFallbackStart { .. }
+        | Event::ModelFallbackEnd { .. } => true,
         Event::ExtensionError { .. }
         | Event::SessionReady { .. }
+        | Event::TreeMoved { .. }
         | Event::DialogOpened { .. }
         | Event::DialogClosed { .. }
         | Event::Notify { .. }

@@ -379,7 +379,7 @@ impl Prompt<'_> {
             Line::Help => self.view.help(&commands),
             Line::Host { name, args } => self.ask(Op::HostCommand { name, args }),
             Line::Reload { names, now } => self.ask(Op::Reload { names, now, origin: None }),
-            Line::New => self.ask(Op::NewSession { parent_session: None, origin: None }),
+            Line::New => self.ask(Op::NewSession { parent_session: None, origin: None, setup: vec![] }),
             Line::Bash { command, hidden } => {
                 self.bash = true;
                 self.ask(Op::UserBash { command, exclude_from_context: hidden });

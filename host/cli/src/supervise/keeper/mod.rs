@@ -491,6 +491,10 @@ fn nothing_yet(plan: &Plan) -> View {
         active_tools: Vec::new(),
         idle: true,
         pending_messages: 0,
+        queue_paused: false,
+        steering_mode: Default::default(),
+        follow_up_mode: Default::default(),
+        auto_retry: true,
     }
     .into_view()
 }
