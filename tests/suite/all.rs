@@ -23,6 +23,7 @@ mod identity;
 mod instances;
 mod isolation;
 mod members;
+mod model_choice;
 mod model_server;
 mod overruns;
 mod panics;

@@ -15,7 +15,7 @@ use crate::{
     jobs::{self, Job},
     model::{Model, ModelInfo, Models, ThinkingLevel},
     ops,
-    providers::Providers,
+    providers::{Providers, ScopedModel},
     queue::QueueMode,
     recovery::RecoverySettings,
     session::Session,
@@ -127,6 +127,15 @@ impl Engine {
             jobs_tx,
         );
         Engine { core: Arc::new(core), ops, jobs }
+    }
+
+    /// The models that a key switches between; none: all that have a key.
+    #[must_use]
+    pub fn scoped_models(self, scope: Vec<ScopedModel>) -> Self {
+        if let Some(providers) = self.core.handle.models() {
+            providers.set_scope(scope);
+        }
+        self
     }
 
     /// How often boundary hooks may go on in one prompt (`agent.maxHookContinuations`).

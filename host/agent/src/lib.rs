@@ -37,6 +37,7 @@ mod ops;
 mod run;
 mod send;
 mod stream;
+mod switching;
 mod told;
 mod turn;
 mod user_bash;

@@ -190,6 +190,25 @@ pub enum Op {
         provider: String,
         model: String,
     },
+    /// What `--model` takes: `provider/id`, an id, or a part of one, with `:level` behind it.
+    /// Answers `{"model", "thinkingLevel"}`.
+    ChooseModel {
+        pattern: String,
+    },
+    /// The models that have a key: `{"models": [..], "scoped": bool, "current", "thinkingLevel",
+    /// "problems"}`; each with its fields, its `levels`, `scoped`, `scopedThinkingLevel?` and
+    /// `current`. Reads the user's files again.
+    ListModels,
+    /// The next model of the scope, or of all. Answers `{"model", "thinkingLevel", "isScoped"}`, or
+    /// `null`: there is no other.
+    CycleModel {
+        #[serde(default)]
+        backward: bool,
+    },
+    /// The next level of the model. Answers `{"level"}`, or `null`: it has only one.
+    CycleThinkingLevel,
+    /// Keys and descriptions of models are read again. Answers `{"problems"}`.
+    RefreshModels,
     /// Clamped to the model.
     SetThinkingLevel {
         level: ThinkingLevel,

@@ -4,7 +4,7 @@
 
 use crate::{
     core::{Admission, Core, Reply, State},
-    engine::{clamp, model_fields, thinking_fields},
+    engine::{clamp, thinking_fields},
     event::Event,
     handle::OpRequest,
     hooks::{InputSource, ModelSource, ShutdownReason, StreamingBehavior},
@@ -132,6 +132,11 @@ impl Core {
             Op::SetSessionName { name } => self.set_session_name(name, reply),
             Op::SetLabel { entry_id, label } => self.set_label(entry_id, label, reply),
             Op::SetModel { provider, model } => self.set_model(&provider, &model, reply),
+            Op::ListModels => self.list_models(reply),
+            Op::ChooseModel { pattern } => self.choose_model(&pattern, reply),
+            Op::CycleModel { backward } => self.cycle_model(backward, reply),
+            Op::CycleThinkingLevel => self.cycle_thinking(reply),
+            Op::RefreshModels => reply.ok(json!({"problems": self.models.refresh()})),
             Op::SetThinkingLevel { level } => self.set_thinking(level, reply),
             Op::SetActiveTools { names } => {
                 self.refresh_tools();
@@ -142,6 +147,9 @@ impl Core {
                 reply.ok(Value::Null);
             }
             Op::HostCommand { name, args } => {
+                if let Some(answer) = self.switching_command(&name, &args) {
+                    return reply.send(answer.map(|text| json!({"text": text})));
+                }
                 let core = self.clone();
                 tokio::spawn(async move {
                     match core.hooks.host_command(&name, &args).await {
@@ -347,24 +355,7 @@ impl Core {
 
     fn set_model(&self, provider: &str, id: &str, reply: Reply) {
         let Some(model) = self.models.get(provider, id) else { return reply.ok(false) };
-        let info = model.info().clone();
-        let (previous, thinking) = {
-            let mut state = self.state();
-            state.primary = None;
-            let previous = state.model.replace(model).map(|m| m.info().clone());
-            let thinking = clamp(state.thinking, Some(&info));
-            (previous, (state.thinking != thinking).then_some(thinking))
-        };
-        let changed = previous.as_ref() != Some(&info);
-        self.handle.update_view(|v| v.model = Some(info.clone()));
-        let mut written = Ok(());
-        if let Some(level) = thinking {
-            written = self.apply_thinking(level);
-        }
-        if changed {
-            written = written.and(self.append_shown("model_change", model_fields(&info)).map(drop));
-            self.tell_model(info, previous, ModelSource::Set);
-        }
+        let written = self.switch(model, None, ModelSource::Set);
         reply.send(written.map(|()| Value::Bool(true)).map_err(Into::into));
     }
 
@@ -378,7 +369,7 @@ impl Core {
         reply.send(written.map(|()| Value::Null).map_err(Into::into));
     }
 
-    fn apply_thinking(&self, level: ThinkingLevel) -> Result<(), SessionError> {
+    pub(crate) fn apply_thinking(&self, level: ThinkingLevel) -> Result<(), SessionError> {
         let previous = std::mem::replace(&mut self.state().thinking, level);
         self.handle.update_view(|v| v.thinking = level);
         self.emit_after_dispatch(Event::ThinkingLevelChanged { level });

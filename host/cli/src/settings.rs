@@ -3,7 +3,7 @@
 //! what a key may not say is a warning and the default. Keys of others are kept.
 
 use crate::{card::Card, context_files, paths::Paths};
-use atomic_agent::{hooks::ContextFile, queue::QueueMode, recovery::RecoverySettings};
+use atomic_agent::{hooks::ContextFile, model::ThinkingLevel, queue::QueueMode, recovery::RecoverySettings};
 use atomic_extensions::{
     discover::Listed,
     trust::{
@@ -29,6 +29,11 @@ pub struct Settings {
     /// `projectExtensionPinning: "off"`.
     pub pinning_off: bool,
     pub pass_credentials: bool,
+    /// What a key switches between when `--models` does not say.
+    pub enabled_models: Option<Vec<String>>,
+    pub default_provider: Option<String>,
+    pub default_model: Option<String>,
+    pub default_thinking: Option<ThinkingLevel>,
     /// How long a provider may say nothing; zero: for ever.
     pub idle_timeout: Option<Duration>,
     pub init_timeout: Option<Duration>,
@@ -76,6 +81,11 @@ impl Settings {
             pass_credentials: reader
                 .get("shell.passCredentials", "true or false", |v| v.as_bool())
                 .unwrap_or_default(),
+            enabled_models: reader.get("enabledModels", "a list of patterns", texts),
+            default_provider: reader.get("defaultProvider", "a text", |v| v.as_str().map(str::to_owned)),
+            default_model: reader.get("defaultModel", "a text", |v| v.as_str().map(str::to_owned)),
+            default_thinking: reader
+                .get("defaultThinkingLevel", "a level, off to max", |v| ThinkingLevel::parse(v.as_str()?)),
             idle_timeout: reader
                 .get("models.idleTimeoutMs", "a number of milliseconds, or 0", |v| v.as_u64())
                 .map(Duration::from_millis),

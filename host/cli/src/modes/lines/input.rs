@@ -18,6 +18,8 @@ pub enum Line {
         now: bool,
     },
     New,
+    Login(String),
+    Logout(String),
     Bash {
         command: String,
         hidden: bool,
@@ -29,9 +31,13 @@ pub enum Line {
 }
 
 /// The program's own commands, with what they do.
-pub const OWN: [(&str, &str); 7] = [
+pub const OWN: [(&str, &str); 11] = [
     ("/reload [NAME]... [--now]", "take in changed extensions; --now aborts the run first"),
     ("/extensions [disable|enable NAME]", "what is loaded; switch one off or on"),
+    ("/model [NAME]", "which model answers; NAME chooses another, :LEVEL sets how much it thinks"),
+    ("/thinking [LEVEL]", "how much the model thinks"),
+    ("/login PROVIDER", "store a key; it is not shown"),
+    ("/logout PROVIDER", "remove a stored key"),
     ("/trust", "whether this folder is trusted, and another answer"),
     ("/new", "another session"),
     ("/help", "this list"),
@@ -61,7 +67,18 @@ pub fn parse(line: &str, commands: &[CommandInfo]) -> Line {
         "quit" => Line::Quit,
         "exit" if !commands.iter().any(|c| c.name == name) => Line::Quit,
         "help" => Line::Help,
-        "extensions" | "trust" => {
+        "login" | "logout" => {
+            let provider = words.next().unwrap_or_default().to_owned();
+            match (provider.is_empty(), name) {
+                (true, _) => Line::Unknown(
+                    Card::new("cli::no_provider", format!("/{name} needs the name of a provider"))
+                        .help("`atomic auth list` shows the providers"),
+                ),
+                (false, "login") => Line::Login(provider),
+                (false, _) => Line::Logout(provider),
+            }
+        }
+        "extensions" | "trust" | "model" | "thinking" => {
             Line::Host { name: name.to_owned(), args: words.collect::<Vec<_>>().join(" ") }
         }
         "new" => Line::New,
@@ -86,7 +103,9 @@ pub fn parse(line: &str, commands: &[CommandInfo]) -> Line {
 }
 
 fn unknown(name: &str, commands: &[CommandInfo]) -> Card {
-    let own = ["quit", "help", "extensions", "new", "reload", "trust"].map(str::to_owned);
+    let own =
+        ["quit", "help", "extensions", "new", "reload", "trust", "model", "thinking", "login", "logout"]
+            .map(str::to_owned);
     let all = commands.iter().map(|c| c.name.clone()).chain(own);
     let card = Card::new("lines::unknown_command", format!("there is no command /{name}"));
     // Of several extensions with a command of one name, each has its own with a number.

@@ -7,6 +7,7 @@
 
 mod dialog;
 mod input;
+mod keys;
 mod reader;
 mod reload_lines;
 mod tool_lines;
@@ -48,6 +49,8 @@ struct Prompt<'a> {
     waiting: usize,
     /// A command of the user runs.
     bash: bool,
+    /// The next line is the key of this provider.
+    login: Option<keys::Asked>,
     /// Messages that wait for their turn: of the command line, or typed while a run ends.
     first: VecDeque<String>,
     ready: bool,
@@ -93,6 +96,7 @@ pub async fn run(mut desk: Desk, stdio: &mut Stdio) -> Result<u8, Card> {
         answers,
         waiting: 0,
         bash: false,
+        login: None,
         first: VecDeque::new(),
         ready: false,
         interrupted: false,
@@ -300,6 +304,10 @@ impl Prompt<'_> {
             Some(Signal::Terminate | Signal::HangUp) | None => return Next::Quit { from_signal: true },
             Some(Signal::Interrupt) => {}
         }
+        if self.login.take().is_some() {
+            self.view.remark("no key was stored");
+            return Next::Go;
+        }
         let busy = !self.ready || !self.desk.handle.view(|v| v.idle) || self.bash;
         if busy {
             self.abort();
@@ -363,6 +371,10 @@ impl Prompt<'_> {
     fn line(&mut self, line: &str) -> Next {
         self.interrupted = false;
         self.view.line_was_typed();
+        if let Some(asked) = self.login.take() {
+            self.key_was_typed(asked, line);
+            return Next::Go;
+        }
         if self.dialogs.asking() {
             match self.dialogs.answer(line) {
                 dialog::Reply::Answer(id, answer) => self.desk.handle.send(Op::Answer { id, answer }),
@@ -377,6 +389,8 @@ impl Prompt<'_> {
             Line::Nothing => {}
             Line::Quit => return Next::Quit { from_signal: false },
             Line::Help => self.view.help(&commands),
+            Line::Login(provider) => self.ask_for_key(provider),
+            Line::Logout(provider) => self.remove_key(&provider),
             Line::Host { name, args } => self.ask(Op::HostCommand { name, args }),
             Line::Reload { names, now } => self.ask(Op::Reload { names, now, origin: None }),
             Line::New => self.ask(Op::NewSession { parent_session: None, origin: None, setup: vec![] }),
