@@ -130,7 +130,7 @@ pub struct RunArgs {
     pub no_session: bool,
 
     /// Trust what this folder brings, this time
-    #[arg(short, long, conflicts_with = "no_approve")]
+    #[arg(short, long, conflicts_with = "no_approve", hide_short_help = true)]
     pub approve: bool,
 
     /// Do not trust this folder, this time
