@@ -97,6 +97,14 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub script: Option<PathBuf>,
 
+    /// Write what providers are asked and answer to a new file, without keys
+    #[arg(long, value_name = "FILE", hide_short_help = true, conflicts_with = "replay")]
+    pub record: Option<PathBuf>,
+
+    /// Answer from such a file, without network
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub replay: Option<PathBuf>,
+
     /// Go on with the newest session of this folder
     #[arg(short = 'c', long = "continue")]
     pub continue_session: bool,

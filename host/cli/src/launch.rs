@@ -23,7 +23,7 @@ use atomic_agent::{
     session::Session,
 };
 use atomic_extensions::{Extensions, ExtensionsConfig, FlagKind};
-use atomic_models::{ModelSet, Script, Selection, Sources};
+use atomic_models::{ModelSet, Script, Selection, Sources, Tape};
 use atomic_tools::ToolsConfig;
 use std::{path::PathBuf, sync::Arc};
 use tokio::sync::mpsc;
@@ -77,14 +77,15 @@ pub async fn launch(
     face: Face,
     origin: Origin,
 ) -> Result<Launched, Card> {
-    let models = models(paths, args)?;
-    let mut warnings: Vec<Card> = models.problems().iter().map(Card::from).collect();
+    let mut warnings = Vec::new();
 
     let args = &session_choice::settle(paths, args)?;
     let place = session_place::of(paths, args, face.has_ui)?;
     // What was typed is meant from where it was typed; all else belongs to the session's folder.
     let (typed_in, paths) = (paths, &place.paths);
     let settings = settings(paths, &face, &mut warnings)?;
+    let models = models(typed_in, args, &settings, origin.reason)?;
+    warnings.extend(models.problems().iter().map(Card::from));
     let removed_env = removed_env(&models, &settings);
     let mut config = extensions_config(paths, args, &face, args.extensions.clone(), &settings);
     config.removed_env.clone_from(&removed_env);
@@ -254,7 +255,7 @@ pub fn extensions_config(
 pub fn without_session(paths: &Paths, library: PathBuf) -> Result<ExtensionsConfig, Card> {
     let args = RunArgs { no_extensions: true, ..RunArgs::default() };
     let face = Face { mode: Mode::Print, has_ui: false, crash_line: true, page: None, skip: Vec::new() };
-    let models = ModelSet::load(Sources { models_json: Some(paths.models_json()), ..Sources::default() });
+    let models = ModelSet::load(sources(paths));
     let settings = Settings::read(paths)?;
     let mut config = extensions_config(paths, &args, &face, vec![library], &settings);
     config.removed_env = removed_env(&models, &settings);
@@ -287,17 +288,34 @@ pub fn libraries(named: &[PathBuf], quiet: bool) -> Result<Vec<PathBuf>, Card> {
     Ok(found)
 }
 
-fn models(paths: &Paths, args: &RunArgs) -> Result<ModelSet, Card> {
+fn models(paths: &Paths, args: &RunArgs, settings: &Settings, reason: StartReason) -> Result<ModelSet, Card> {
     let script = match &args.script {
         Some(file) => Some(Script::read(file).map_err(|e| Card::told(e.code(), &e.to_string()))?),
         None => None,
     };
+    let tape = match (&args.record, &args.replay) {
+        // An engine that takes over goes on with the recording of the one before.
+        (Some(file), _) => Some(Tape::record(&paths.cwd.join(file), reason != StartReason::Startup)),
+        (None, Some(file)) => Some(Tape::play(&paths.cwd.join(file))),
+        (None, None) => None,
+    };
+    let tape = tape.transpose().map_err(|e| Card::told(e.code(), &e.to_string()))?;
     Ok(ModelSet::load(Sources {
-        models_json: Some(paths.models_json()),
+        idle: settings.idle_timeout,
+        tape,
         offline: args.offline || script.is_some(),
         script,
-        ..Sources::default()
+        ..sources(paths)
     }))
+}
+
+/// The files that say which models there are.
+pub fn sources(paths: &Paths) -> Sources {
+    Sources {
+        models_json: Some(paths.models_json()),
+        auth_json: Some(paths.auth_json()),
+        ..Sources::default()
+    }
 }
 
 /// The command line's, else the session's, else the default; with the level it thinks at.
