@@ -9,7 +9,7 @@ use crate::{
     extension_flags::{self, Declared, Unsettled},
     models,
     paths::{self, Paths},
-    session_place,
+    session_choice, session_place,
     settings::{Around, Settings},
     tool_names, trust,
 };
@@ -20,7 +20,6 @@ use atomic_agent::{
     handle::{EngineHandle, Mode},
     hooks::{Hooks, StartReason},
     op::Op,
-    session::{self, Session, SessionError},
 };
 use atomic_extensions::{Extensions, ExtensionsConfig, FlagKind};
 use atomic_models::ModelSet;
@@ -79,6 +78,7 @@ pub async fn launch(
 ) -> Result<Launched, Card> {
     let mut warnings = Vec::new();
 
+    let args = &session_choice::settle(paths, args)?;
     let place = session_place::of(paths, args, face.has_ui)?;
     // What was typed is meant from where it was typed; all else belongs to the session's folder.
     let (typed_in, paths) = (paths, &place.paths);
@@ -117,7 +117,7 @@ pub async fn launch(
         extensions.defer_flags(late);
     }
 
-    let session = open_session(typed_in, paths, args, &mut warnings)?;
+    let session = session_choice::open(typed_in, paths, args, &mut warnings)?;
     let scope = models::scope(&models, args, &settings, &mut warnings);
     let (model, thinking) = models::choose(&models, args, &settings, &scope, &session, &mut warnings)?;
     let tools = atomic_tools::builtin_tools(ToolsConfig {
@@ -165,6 +165,9 @@ pub async fn launch(
     if let Some(names) = origin.active_tools {
         // Taken in before the first hook: the session starts with what was on.
         engine.handle().send(Op::SetActiveTools { names });
+    }
+    if let Some(name) = &args.name {
+        engine.handle().send(Op::SetSessionName { name: Some(name.clone()) });
     }
     let handle = engine.run().map_err(|e| Card::told("cli::no_thread", &e.to_string()))?;
     if let Some(dir) = &args.watch_crate {
@@ -284,33 +287,4 @@ pub fn libraries(named: &[PathBuf], quiet: bool) -> Result<Vec<PathBuf>, Card> {
         }
     }
     Ok(found)
-}
-
-fn open_session(
-    typed_in: &Paths,
-    paths: &Paths,
-    args: &RunArgs,
-    warnings: &mut Vec<Card>,
-) -> Result<Session, Card> {
-    let chosen = args.session_dir.as_ref().map(|d| typed_in.cwd.join(d));
-    let dir = chosen
-        .or_else(|| paths.session_dir.clone())
-        .unwrap_or_else(|| session::default_dir(&paths.agent(), &paths.cwd));
-    if args.no_session {
-        return Ok(Session::in_memory(&paths.cwd, &dir));
-    }
-    let refused = |e: SessionError| Card::told(e.code(), &e.to_string());
-    match &args.session {
-        Some(file) => Session::open(&typed_in.cwd.join(file), &paths.cwd).map_err(refused),
-        None if args.continue_session => {
-            let session = Session::continue_latest(&paths.cwd, &dir).map_err(refused)?;
-            if session.file().is_none() {
-                let card =
-                    Card::new("cli::no_session", "there is no session to go on with; this is a new one");
-                warnings.push(card.why("nothing was said in this folder yet").file(dir));
-            }
-            Ok(session)
-        }
-        None => Ok(Session::create(&paths.cwd, &dir, None)),
-    }
 }

@@ -17,6 +17,7 @@ mod nearest;
 mod paths;
 mod sanitize;
 mod secret;
+mod session_choice;
 mod session_place;
 mod settings;
 mod signals;
