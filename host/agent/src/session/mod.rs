@@ -11,7 +11,8 @@ mod place;
 #[cfg(test)]
 mod tests;
 
-pub use context::{PromptState, SessionContext, fold_system};
+pub(crate) use context::VERBATIM;
+pub use context::{Condensable, PromptState, SessionContext, Shown, fold_system};
 pub use place::{default_dir, latest, valid_id};
 
 use crate::message::{Message, now_ms};
