@@ -16,7 +16,7 @@ use std::{
 };
 
 /// Nothing here is expected to take this long: it ends a test that hangs.
-pub const PATIENCE: Duration = Duration::from_secs(120);
+pub const PATIENCE: Duration = Duration::from_secs(300);
 
 /// How often a test that kills, repeats or throws dice does it: 3 times, or with `ATOMIC_SOAK=1`
 /// the number its issue names.

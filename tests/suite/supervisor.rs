@@ -134,14 +134,17 @@ fn at_a_terminal_the_next_start_asks_about_the_crash_before() {
 
 /// Nobody can press Ctrl+C on a pipe: the engine is replaced, and the end of the input ends it.
 #[test]
-fn over_a_pipe_an_engine_that_hangs_is_replaced_unasked() {
+fn over_a_pipe_an_engine_that_hangs_is_replaced_unasked_after_what_the_user_set() {
     let home = Home::new();
+    settings(&home, r#"{"engine": {"hangKillMs": 12000}}"#);
     misbehaving(&home, "blocker", "sync-hang:sync-tool_call");
     let mut run = home.atomic(["--offline", "--mode", "lines"]).start();
     run.say("call bash {\"command\":\"echo hi\"}");
     run.close_stdin();
     let done = run.finish().ok();
-    assert!(done.stdout.contains("blocker held the engine"), "{}", done.stdout);
+    let held = done.stdout.split("blocker held the engine for ").nth(1).and_then(|t| t.split(' ').next());
+    // Not the 10 s that hold without the setting.
+    assert!(held.and_then(|s| s.parse::<f32>().ok()).is_some_and(|s| s >= 12.0), "{}", done.stdout);
     assert!(!done.stdout.contains("Ctrl+C"), "{}", done.stdout);
 }
 

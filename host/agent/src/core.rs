@@ -15,6 +15,7 @@ use crate::{
     op::OpError,
     prompt,
     queue::Queue,
+    recovery::RecoverySettings,
     session::{Session, SessionError},
     told::Told,
     tool::Tool,
@@ -51,6 +52,7 @@ pub(crate) struct Core {
     pub telling: tokio::sync::Mutex<()>,
     pub something_told: Notify,
     max_continuations: AtomicUsize,
+    recovery: Mutex<Arc<RecoverySettings>>,
     pub stopped: CancellationToken,
 }
 
@@ -73,6 +75,12 @@ pub(crate) struct State {
     pub bash: Option<CancellationToken>,
     /// Of the extensions' commands that are running.
     pub commands: CancellationToken,
+    /// `setAutoRetry`.
+    pub auto_retry: bool,
+    /// Ends the waiting before a retry, while there is one.
+    pub retry: Option<CancellationToken>,
+    /// The model that a fallback stands in for, until the next prompt.
+    pub primary: Option<Arc<dyn Model>>,
     pub pending_bash: Vec<BashExecutionMessage>,
     /// Input that is on its way through the `input` hooks into the queue.
     pub admissions: VecDeque<Admission>,
@@ -99,6 +107,9 @@ impl State {
             settling: false,
             bash: None,
             commands: CancellationToken::new(),
+            auto_retry: true,
+            retry: None,
+            primary: None,
             pending_bash: Vec::new(),
             admissions: VecDeque::new(),
             idle_waiters: Vec::new(),
@@ -177,6 +188,7 @@ impl Core {
             telling: tokio::sync::Mutex::default(),
             something_told: Notify::new(),
             max_continuations: AtomicUsize::new(MAX_CONTINUATIONS),
+            recovery: Mutex::default(),
             stopped: CancellationToken::new(),
         }
     }
@@ -198,6 +210,14 @@ impl Core {
     }
     pub fn set_max_continuations(&self, most: usize) {
         self.max_continuations.store(most, Ordering::Relaxed);
+    }
+
+    pub fn recovery_settings(&self) -> Arc<RecoverySettings> {
+        self.recovery.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+    pub fn set_recovery(&self, settings: RecoverySettings) {
+        self.state().auto_retry = settings.enabled;
+        *self.recovery.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
     }
 
     /// Calls hooks, alone and until `cancel`; `None` is an abandoned call.
@@ -309,6 +329,10 @@ impl Core {
             v.idle = state.idle();
             v.signal = state.runs.front().map(|(_, token)| token.clone());
             v.pending_messages = state.queue.len() + state.admissions.len();
+            v.queue_paused = state.queue.paused;
+            v.steering_mode = state.queue.steering_mode;
+            v.follow_up_mode = state.queue.follow_up_mode;
+            v.auto_retry = state.auto_retry;
         });
     }
 
@@ -322,7 +346,7 @@ impl Core {
     }
 
     /// Other files for the model, from the next run on.
-    pub fn tell_model(&self, context_files: Vec<ContextFile>) {
+    pub fn tell_files(&self, context_files: Vec<ContextFile>) {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner).context_files = context_files;
     }
 

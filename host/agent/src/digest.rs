@@ -4,6 +4,7 @@
 use crate::{
     handle::{Mode, View},
     model::{ModelInfo, ThinkingLevel},
+    queue::QueueMode,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -30,6 +31,10 @@ pub struct Digest {
     pub active_tools: Vec<String>,
     pub idle: bool,
     pub pending_messages: usize,
+    pub queue_paused: bool,
+    pub steering_mode: QueueMode,
+    pub follow_up_mode: QueueMode,
+    pub auto_retry: bool,
 }
 
 impl Digest {
@@ -49,6 +54,10 @@ impl Digest {
             active_tools: view.active_tools.clone(),
             idle: view.idle,
             pending_messages: view.pending_messages,
+            queue_paused: view.queue_paused,
+            steering_mode: view.steering_mode,
+            follow_up_mode: view.follow_up_mode,
+            auto_retry: view.auto_retry,
         }
     }
 
@@ -72,6 +81,10 @@ impl Digest {
             active_tools: self.active_tools,
             idle: self.idle,
             pending_messages: self.pending_messages,
+            queue_paused: self.queue_paused,
+            steering_mode: self.steering_mode,
+            follow_up_mode: self.follow_up_mode,
+            auto_retry: self.auto_retry,
             system_prompt: String::new(),
             signal: None,
         }

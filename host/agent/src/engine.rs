@@ -16,6 +16,8 @@ use crate::{
     model::{Model, ModelInfo, Models, ThinkingLevel},
     ops,
     providers::Providers,
+    queue::QueueMode,
+    recovery::RecoverySettings,
     session::Session,
     tool::Tool,
 };
@@ -98,6 +100,10 @@ impl Engine {
             active_tools: Vec::new(),
             idle: true,
             pending_messages: 0,
+            queue_paused: false,
+            steering_mode: QueueMode::default(),
+            follow_up_mode: QueueMode::default(),
+            auto_retry: true,
             system_prompt: String::new(),
             signal: None,
         };
@@ -127,6 +133,25 @@ impl Engine {
     #[must_use]
     pub fn max_hook_continuations(self, most: usize) -> Self {
         self.core.set_max_continuations(most);
+        self
+    }
+
+    /// How much one poll of each queue takes (`steeringMode`, `followUpMode`).
+    #[must_use]
+    pub fn queue_modes(self, steering: QueueMode, follow_up: QueueMode) -> Self {
+        {
+            let mut state = self.core.state();
+            (state.queue.steering_mode, state.queue.follow_up_mode) = (steering, follow_up);
+            self.core.show_run(&state);
+        }
+        self
+    }
+
+    /// What is done about answers that do not come (`retry.*`, `modelFallbacks`).
+    #[must_use]
+    pub fn recovery(self, settings: RecoverySettings) -> Self {
+        self.core.set_recovery(settings);
+        self.core.show_run(&self.core.state());
         self
     }
 

@@ -2,8 +2,9 @@
 //! carry exactly that table's fields; the others are for the program's own faces.
 
 use crate::{
-    hooks::{ReplaceReport, StartReason},
+    hooks::{ModelSource, ReplaceReport, StartReason},
     message::{AssistantEvent, AssistantMessage, Message, ToolResultMessage, Usage},
+    model::{ModelInfo, ThinkingLevel},
     op::Dialog,
     surface,
     tool::{PartialResult, ToolOutput},
@@ -69,6 +70,44 @@ pub enum Event {
     },
     SessionInfoChanged {
         name: Option<String>,
+    },
+    ModelChanged {
+        model: Box<ModelInfo>,
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        previous_model: Option<Box<ModelInfo>>,
+        source: ModelSource,
+    },
+    ThinkingLevelChanged {
+        level: ThinkingLevel,
+    },
+    /// The same request is asked again after a while.
+    AutoRetryStart {
+        attempt: u32,
+        max_attempts: u32,
+        delay_ms: u64,
+        error_message: String,
+    },
+    AutoRetryEnd {
+        success: bool,
+        attempt: u32,
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        final_error: Option<String>,
+    },
+    /// Names are `provider/id`.
+    ModelFallbackStart {
+        from: String,
+        to: String,
+        reason: String,
+        attempt: u32,
+    },
+    ModelFallbackEnd {
+        success: bool,
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        from: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        to: Option<String>,
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        final_error: Option<String>,
     },
     /// One fault of an extension.
     ExtensionError {

@@ -6,6 +6,7 @@ use crate::{
     model::{ModelInfo, ThinkingLevel},
     op::{Dialog, DialogAnswer, Op, OpError},
     providers::Providers,
+    queue::QueueMode,
     tool::ToolSpec,
 };
 use serde::{Deserialize, Serialize};
@@ -62,6 +63,10 @@ pub struct View {
     /// No run, no retry, no queue.
     pub idle: bool,
     pub pending_messages: usize,
+    pub queue_paused: bool,
+    pub steering_mode: QueueMode,
+    pub follow_up_mode: QueueMode,
+    pub auto_retry: bool,
     /// Of the current or last run.
     pub system_prompt: String,
     /// The current run's; `None` when idle.

@@ -2,6 +2,7 @@
 //! session, the end; each finishes before the next begins.
 
 use crate::{
+    admission,
     core::{Core, Reply},
     decisions::{BeforeEvent, SessionBefore, Veto},
     engine::record_model,
@@ -71,7 +72,7 @@ pub(crate) async fn work(core: Arc<Core>, jobs: mpsc::UnboundedReceiver<Job>) {
     // to no single run.
     tokio::select! {
         biased;
-        () = run::serve_admissions(&core) => {}
+        () = admission::serve_admissions(&core) => {}
         () = told::serve(&core) => {}
         () = work_off(&core, jobs) => {}
     }
@@ -109,7 +110,7 @@ async fn start(core: &Arc<Core>) {
     if let Some(bootstrap) = core.hooks.bootstrap().await {
         core.handle.update_view(|v| v.project_trusted = bootstrap.project_trusted);
         if let Some(files) = bootstrap.context_files {
-            core.tell_model(files);
+            core.tell_files(files);
         }
         core.refresh_tools();
     }

@@ -20,14 +20,17 @@ pub mod pairing;
 pub mod prompt;
 pub mod providers;
 pub mod queue;
+pub mod recovery;
 pub mod session;
 pub mod surface;
 pub mod tool;
 
 mod active_tools;
+mod admission;
 mod arguments;
 mod batch;
 mod core;
+mod faults;
 mod jobs;
 mod ops;
 mod run;

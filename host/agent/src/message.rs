@@ -222,6 +222,8 @@ pub struct AssistantMessage {
 /// Keys of a failed message beside `error_message`: the stable code, and what to do.
 pub const ERROR_CODE: &str = "errorCode";
 pub const ERROR_HELP: &str = "errorHelp";
+/// Milliseconds that the server asks to be left alone for.
+pub const RETRY_AFTER: &str = "retryAfterMs";
 
 impl AssistantMessage {
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {

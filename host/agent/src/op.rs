@@ -5,6 +5,7 @@ use crate::{
     hooks::{InputSource, Origin, StreamingBehavior},
     message::{ImageContent, MessageContent},
     model::ThinkingLevel,
+    queue::QueueMode,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -69,6 +70,19 @@ pub enum Op {
     PauseQueue {
         paused: bool,
     },
+    /// How much one poll of the steering queue takes.
+    SetSteeringMode {
+        mode: QueueMode,
+    },
+    SetFollowUpMode {
+        mode: QueueMode,
+    },
+    /// Whether a request that failed by chance is asked again.
+    SetAutoRetry {
+        enabled: bool,
+    },
+    /// Ends the waiting for the next attempt, and with it the run.
+    AbortRetry,
     /// What the next system prompt is made of.
     GetSystemPromptOptions,
     /// Goes through `input` with source `extension`, always starts or joins a run.

@@ -7,11 +7,12 @@ use crate::{
     engine::{clamp, model_fields, thinking_fields},
     event::Event,
     handle::OpRequest,
-    hooks::{InputSource, Origin, ShutdownReason, StreamingBehavior},
+    hooks::{InputSource, ModelSource, Origin, ShutdownReason, StreamingBehavior},
     jobs::{Job, RunJob, RunStart, may_leave},
     message::{ImageContent, MessageContent},
     model::ThinkingLevel,
     op::{Op, OpError},
+    queue::Queue,
     session::SessionError,
     told::Told,
     user_bash,
@@ -63,6 +64,21 @@ impl Core {
             Op::SendMessage { message, options } => self.send_message(message, options, reply),
             Op::SendMessages { messages, options } => self.send_messages(messages, options, reply),
             Op::PauseQueue { paused } => self.pause_queue(paused, reply),
+            Op::SetSteeringMode { mode } => self.set_queue(reply, |q| q.steering_mode = mode),
+            Op::SetFollowUpMode { mode } => self.set_queue(reply, |q| q.follow_up_mode = mode),
+            Op::SetAutoRetry { enabled } => {
+                let mut state = self.state();
+                state.auto_retry = enabled;
+                self.show_run(&state);
+                drop(state);
+                reply.ok(Value::Null);
+            }
+            Op::AbortRetry => {
+                if let Some(waiting) = &self.state().retry {
+                    waiting.cancel();
+                }
+                reply.ok(Value::Null);
+            }
             Op::GetSystemPromptOptions => {
                 let active = {
                     let tools = &self.state().tools;
@@ -144,6 +160,14 @@ impl Core {
             self.queue_changed();
         }
         reply.ok(json!({"steering": steering, "followUp": follow_up}));
+    }
+
+    fn set_queue(&self, reply: Reply, change: impl FnOnce(&mut Queue)) {
+        let mut state = self.state();
+        change(&mut state.queue);
+        self.show_run(&state);
+        drop(state);
+        reply.ok(Value::Null);
     }
 
     fn before_replacement(&self, what: &str, now: bool) {
@@ -302,11 +326,12 @@ impl Core {
         let info = model.info().clone();
         let (previous, thinking) = {
             let mut state = self.state();
-            let previous = state.model.replace(model).map(|m| Box::new(m.info().clone()));
+            state.primary = None;
+            let previous = state.model.replace(model).map(|m| m.info().clone());
             let thinking = clamp(state.thinking, Some(&info));
             (previous, (state.thinking != thinking).then_some(thinking))
         };
-        let changed = previous.as_deref() != Some(&info);
+        let changed = previous.as_ref() != Some(&info);
         self.handle.update_view(|v| v.model = Some(info.clone()));
         let mut written = Ok(());
         if let Some(level) = thinking {
@@ -314,7 +339,7 @@ impl Core {
         }
         if changed {
             written = written.and(self.append_shown("model_change", model_fields(&info)).map(drop));
-            self.tell(Told::ModelSelect { model: Box::new(info), previous });
+            self.tell_model(info, previous, ModelSource::Set);
         }
         reply.send(written.map(|()| Value::Bool(true)).map_err(Into::into));
     }
@@ -332,6 +357,7 @@ impl Core {
     fn apply_thinking(&self, level: ThinkingLevel) -> Result<(), SessionError> {
         let previous = std::mem::replace(&mut self.state().thinking, level);
         self.handle.update_view(|v| v.thinking = level);
+        self.emit_after_dispatch(Event::ThinkingLevelChanged { level });
         let written = self.append_shown("thinking_level_change", thinking_fields(level)).map(drop);
         self.tell(Told::ThinkingLevelSelect { level, previous });
         written

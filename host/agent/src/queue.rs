@@ -5,6 +5,7 @@ use crate::{
     hooks::StreamingBehavior,
     message::{CustomMessage, Message, UserMessage},
 };
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -29,11 +30,23 @@ impl Queued {
 }
 
 /// How much one poll takes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum QueueMode {
     #[default]
     OneAtATime,
     All,
+}
+
+impl QueueMode {
+    /// As settings and protocols spell it.
+    pub fn parse(word: &str) -> Option<Self> {
+        match word {
+            "one-at-a-time" => Some(QueueMode::OneAtATime),
+            "all" => Some(QueueMode::All),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Clone, Debug, Default)]

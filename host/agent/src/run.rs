@@ -2,20 +2,18 @@
 //! [`Run`] is one agent_start … agent_end; what was queued meanwhile makes another.
 
 use crate::{
+    admission::{Entered, Entry, admit_all, leave, tell_idle, through_input, user_message},
     boundary::Boundary,
-    core::{Admission, Core, today},
+    core::{Core, today},
     event::Event,
-    hooks::{
-        BeforeAgentStart, BeforeAgentStartOutcome, Input, InputOutcome, InputSource, Notice,
-        SystemPromptOptions,
-    },
-    jobs::{RunJob, RunStart},
-    message::{Content, CustomMessage, Extra, ImageContent, Message, MessageContent, UserMessage, now_ms},
+    hooks::{BeforeAgentStart, BeforeAgentStartOutcome, Notice, SystemPromptOptions},
+    jobs::RunJob,
+    message::{CustomMessage, Message, now_ms},
     model::Model,
     op::OpError,
-    ops::images,
     prompt,
     queue::Queued,
+    recovery::{Next, Recovery},
     session::SessionError,
     tool::Tool,
 };
@@ -56,6 +54,7 @@ pub(crate) struct Run<'c> {
     pub system_prompt: String,
     plan: PromptPlan,
     produced: Vec<Message>,
+    pub recovery: Recovery,
     /// How often boundary hooks went on.
     pub continuations: usize,
 }
@@ -67,62 +66,6 @@ struct PromptPlan {
     options: SystemPromptOptions,
     /// Tools of this run alone, when a handler chose them.
     selected: Option<Vec<String>>,
-}
-
-/// Takes input for the run that goes on, one dispatch at a time with the run's own.
-pub(crate) async fn serve_admissions(core: &Arc<Core>) {
-    loop {
-        core.admitted.notified().await;
-        let cancel = core.state().runs.front().map(|(_, c)| c.clone()).unwrap_or_default();
-        admit_all(core, &cancel).await;
-    }
-}
-
-/// Everything that waits goes through `input` and into the queue.
-pub(crate) async fn admit_all(core: &Arc<Core>, cancel: &CancellationToken) {
-    // Taken even if nothing waits: one may be under way, and it is in the queue after this.
-    let _turn = core.hook_turn().await;
-    loop {
-        let Some(admission) = core.state().admissions.pop_front() else { return };
-        let Admission { text, images, source, place, reply } = admission;
-        let input =
-            Input { text: text.clone(), images: images.clone(), source, streaming_behavior: Some(place) };
-        let busy = core.busy();
-        let outcome = tokio::select! {
-            biased;
-            () = cancel.cancelled() => None,
-            outcome = core.hooks.input(input) => Some(outcome),
-        };
-        drop(busy);
-        let (text, images) = match outcome {
-            Some(InputOutcome::Handled) => {
-                core.show_run(&core.state());
-                reply.ok(json!({"disposition": "handled"}));
-                continue;
-            }
-            Some(InputOutcome::Continue { text, images }) => (text, images),
-            // The user has the text back; an extension's has nobody to go back to.
-            None if reply.wanted() => {
-                core.show_run(&core.state());
-                reply.err("aborted", "aborted before it was queued");
-                continue;
-            }
-            None => (text, images),
-        };
-        core.state().queue.push(place, Queued::User(user_message(text, images)));
-        core.queue_changed();
-        reply.ok(json!({"disposition": "queued"}));
-    }
-}
-
-fn user_message(text: String, images: Vec<ImageContent>) -> UserMessage {
-    let mut blocks = Vec::new();
-    // Providers refuse an empty text beside an image.
-    if !text.is_empty() || images.is_empty() {
-        blocks.push(Content::text(text));
-    }
-    blocks.extend(images.into_iter().map(Content::Image));
-    UserMessage { content: MessageContent::Blocks(blocks), timestamp: now_ms(), extra: Extra::new() }
 }
 
 /// The whole chain of one accepted input.
@@ -154,6 +97,7 @@ pub(crate) async fn run(core: &Arc<Core>, job: RunJob) {
         }
     };
     let Some(start) = start else { return };
+    core.restore_primary();
     let Some(model) = core.state().model.clone() else {
         if !somebody_waits {
             core.notify("error", NO_MODEL);
@@ -173,11 +117,19 @@ pub(crate) async fn run(core: &Arc<Core>, job: RunJob) {
         system_prompt: String::new(),
         plan: PromptPlan { today: today(), options: SystemPromptOptions::default(), selected: None },
         produced: Vec::new(),
+        recovery: Recovery::default(),
         continuations: 0,
     };
     let mut messages = run.begin(start).await;
     loop {
-        let outcome = run.agent(messages).await;
+        let (outcome, next) = run.agent(messages).await;
+        let outcome = match run.recover(next, outcome).await {
+            Ok(more) => {
+                messages = more;
+                continue;
+            }
+            Err(outcome) => outcome,
+        };
         let mut asked = false;
         messages = loop {
             admit_all(core, &run.closing).await;
@@ -205,85 +157,6 @@ enum AfterEnd {
     /// Nothing more would happen by itself: the hooks may want more.
     Ask,
     Idle,
-}
-
-/// What is left of a [`RunStart`] behind the `input` hooks.
-enum Entry {
-    User { text: String, images: Vec<ImageContent> },
-    Custom(CustomMessage),
-}
-
-enum Entered {
-    Start(Box<Entry>),
-    Handled,
-    Aborted,
-}
-
-fn entry(queued: Queued) -> Entry {
-    match queued {
-        Queued::Custom(custom) => Entry::Custom(custom),
-        Queued::User(m) => Entry::User { text: m.content.plain_text(), images: images(&m.content) },
-    }
-}
-
-async fn through_input(core: &Arc<Core>, start: RunStart, cancel: &CancellationToken) -> Entered {
-    let (text, images, source) = match start {
-        RunStart::Custom(custom) => return Entered::Start(Box::new(Entry::Custom(custom))),
-        RunStart::Queued(queued) => return Entered::Start(Box::new(entry(queued))),
-        RunStart::Text { text, images, source } => (text, images, source),
-        RunStart::Blocks(content) => (content.plain_text(), images(&content), InputSource::Extension),
-    };
-    let input = Input { text, images, source, streaming_behavior: None };
-    match core.dispatch(cancel, core.hooks.input(input)).await {
-        None => Entered::Aborted,
-        Some(InputOutcome::Handled) => Entered::Handled,
-        Some(InputOutcome::Continue { text, images }) => {
-            Entered::Start(Box::new(Entry::User { text, images }))
-        }
-    }
-}
-
-/// No run came of this input, so nothing settles. What joined it meanwhile was promised a run:
-/// the first of it starts one, unless the user aborted.
-async fn leave(core: &Arc<Core>, id: u64, aborted: bool) -> Option<Entry> {
-    let never = CancellationToken::new();
-    loop {
-        admit_all(core, &never).await;
-        if let Some(joined) = left(core, id, aborted) {
-            match &joined {
-                Some(_) => core.queue_changed(),
-                None => tell_idle(core),
-            }
-            return joined;
-        }
-    }
-}
-
-/// `None`: more input came first.
-fn left(core: &Core, id: u64, aborted: bool) -> Option<Option<Entry>> {
-    let mut state = core.state();
-    if !state.admissions.is_empty() {
-        return None;
-    }
-    if !aborted && let Some(first) = state.queue.pop() {
-        return Some(Some(entry(first)));
-    }
-    state.runs.retain(|(run, _)| *run != id);
-    core.show_run(&state);
-    Some(None)
-}
-
-fn tell_idle(core: &Core) {
-    let waiters = {
-        let mut state = core.state();
-        match state.idle() {
-            true => std::mem::take(&mut state.idle_waiters),
-            false => Vec::new(),
-        }
-    };
-    for waiter in waiters {
-        waiter.ok(Value::Null);
-    }
 }
 
 impl Run<'_> {
@@ -399,7 +272,7 @@ impl Run<'_> {
     }
 
     /// agent_start … agent_end.
-    async fn agent(&mut self, messages: Vec<Message>) -> Outcome {
+    async fn agent(&mut self, messages: Vec<Message>) -> (Outcome, Next) {
         self.tell(Notice::AgentStart).await;
         self.core.handle.emit(Event::AgentStart);
         let outcome = match self.turns(messages).await {
@@ -407,13 +280,16 @@ impl Run<'_> {
             // What cannot be written must not be built upon.
             Err(e) => {
                 self.core.notify("error", format!("The run was ended: {e}"));
+                self.recovery.forget_answer();
                 Outcome::Failed
             }
         };
         let messages = std::mem::take(&mut self.produced);
-        self.tell(Notice::AgentEnd { messages: &messages, will_retry: false }).await;
-        self.core.handle.emit(Event::AgentEnd { messages, will_retry: false });
-        outcome
+        let next = self.next(outcome);
+        let will_retry = !matches!(next, Next::Nothing);
+        self.tell(Notice::AgentEnd { messages: &messages, will_retry }).await;
+        self.core.handle.emit(Event::AgentEnd { messages, will_retry });
+        (outcome, next)
     }
 
     async fn turns(&mut self, first: Vec<Message>) -> Result<Outcome, SessionError> {

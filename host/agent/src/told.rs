@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub(crate) enum Told {
     EntryAppended(Arc<Value>),
     SessionInfoChanged(Option<String>),
-    ModelSelect { model: Box<ModelInfo>, previous: Option<Box<ModelInfo>> },
+    ModelSelect { model: Box<ModelInfo>, previous: Option<Box<ModelInfo>>, source: ModelSource },
     ThinkingLevelSelect { level: ThinkingLevel, previous: ThinkingLevel },
 }
 
@@ -24,8 +24,8 @@ impl Told {
         match self {
             Told::EntryAppended(entry) => Notice::EntryAppended { entry },
             Told::SessionInfoChanged(name) => Notice::SessionInfoChanged { name: name.as_deref() },
-            Told::ModelSelect { model, previous } => {
-                Notice::ModelSelect { model, previous: previous.as_deref(), source: ModelSource::Set }
+            Told::ModelSelect { model, previous, source } => {
+                Notice::ModelSelect { model, previous: previous.as_deref(), source: *source }
             }
             Told::ThinkingLevelSelect { level, previous } => {
                 Notice::ThinkingLevelSelect { level: *level, previous: *previous }

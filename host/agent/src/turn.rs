@@ -2,6 +2,7 @@
 //! tool call is looked up, validated, gated ([`Run::ask_the_gate`]) and answered.
 
 use crate::{
+    admission::admit_all,
     arguments,
     batch::ReadyCall,
     boundary::Boundary,
@@ -11,7 +12,7 @@ use crate::{
     message::{AssistantMessage, Extra, Message, StopReason, ToolCall, ToolResultMessage, now_ms},
     model::{ModelRequest, ToolDeclaration},
     pairing, prompt,
-    run::{Outcome, Run, admit_all},
+    run::{Outcome, Run},
     session::{SessionError, fold_system},
     stream::{Listener, shell},
     tool::{ExecutionMode, Tool, ToolOutput},
@@ -48,6 +49,7 @@ impl Run<'_> {
         let Message::Assistant(message) = message else {
             return Ok(TurnDone { outcome: Outcome::Failed, goes_on: false, continued: None });
         };
+        self.answered(&message, &entry);
         let outcome = match message.stop_reason {
             Some(StopReason::Aborted) => Outcome::Aborted,
             Some(StopReason::Error) => Outcome::Failed,
@@ -63,7 +65,7 @@ impl Run<'_> {
         if !calls.is_empty() {
             let truncated = message.stop_reason == Some(StopReason::Length);
             let batch = self.tool_batch(calls, truncated, &mut results, &mut entries).await?;
-            goes_on = !batch.all_terminate;
+            goes_on = !batch.all_terminate && !self.recovery.gives_up_truncated();
         }
         let end = Boundary::TurnEnd(TurnEnd {
             turn_index: index,
@@ -89,7 +91,7 @@ impl Run<'_> {
             messages: pairing::for_model(messages),
             tools: self.tools.iter().map(|t| declaration(&**t)).collect(),
             thinking,
-            max_tokens: None,
+            max_tokens: self.recovery.max_tokens,
             session_id,
         };
         let model = self.model.clone();

@@ -152,7 +152,10 @@ pub async fn launch(
         },
     };
     let most = settings.max_hook_continuations.unwrap_or(MAX_CONTINUATIONS);
-    let engine = Engine::prepare_for(config, origin.reason).max_hook_continuations(most);
+    let engine = Engine::prepare_for(config, origin.reason)
+        .max_hook_continuations(most)
+        .queue_modes(settings.steering_mode, settings.follow_up_mode)
+        .recovery(settings.recovery.clone());
     // Before the extensions are bound: what they had to say until now comes with that.
     let events = engine.handle().subscribe();
     extensions.bind(engine.handle().clone());

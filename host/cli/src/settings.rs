@@ -3,7 +3,7 @@
 //! what a key may not say is a warning and the default. Keys of others are kept.
 
 use crate::{card::Card, context_files, paths::Paths};
-use atomic_agent::hooks::ContextFile;
+use atomic_agent::{hooks::ContextFile, queue::QueueMode, recovery::RecoverySettings};
 use atomic_extensions::{
     discover::Listed,
     trust::{
@@ -37,6 +37,12 @@ pub struct Settings {
     /// What replaced extensions may leave behind before the engine is replaced: mapped libraries,
     /// MiB of their private memory, threads that would not stop.
     pub left_behind: [Option<u64>; 3],
+    /// After how long an engine that is held, or does not answer, is replaced where nobody can
+    /// press a key.
+    pub hang_kill: Option<Duration>,
+    pub recovery: RecoverySettings,
+    pub steering_mode: QueueMode,
+    pub follow_up_mode: QueueMode,
     /// What was not understood.
     pub warnings: Vec<Card>,
 }
@@ -75,6 +81,10 @@ impl Settings {
                 .get("agent.maxHookContinuations", "a whole number", |v| usize::try_from(v.as_u64()?).ok()),
             left_behind: ["engine.maxLeftLibraries", "engine.maxLeftMemoryMb", "engine.maxLeftThreads"]
                 .map(|key| reader.get(key, "a whole number", |v| v.as_u64())),
+            hang_kill: reader.time("engine.hangKillMs"),
+            recovery: reader.recovery(),
+            steering_mode: reader.queue_mode("steeringMode"),
+            follow_up_mode: reader.queue_mode("followUpMode"),
             warnings: Vec::new(),
         };
         Ok(Settings { warnings: reader.warnings, ..settings })
@@ -118,6 +128,29 @@ impl Reader<'_> {
     fn time(&mut self, key: &str) -> Option<Duration> {
         self.get(key, "a number of milliseconds", |v| v.as_u64().filter(|ms| *ms > 0))
             .map(Duration::from_millis)
+    }
+    fn queue_mode(&mut self, key: &str) -> QueueMode {
+        self.get(key, "\"all\" or \"one-at-a-time\"", |v| QueueMode::parse(v.as_str()?)).unwrap_or_default()
+    }
+    fn recovery(&mut self) -> RecoverySettings {
+        let usual = RecoverySettings::default();
+        let fallback = |name: String| {
+            let (provider, id) = name.split_once('/')?;
+            Some((provider.to_owned(), id.to_owned()))
+        };
+        RecoverySettings {
+            enabled: self.get("retry.enabled", "true or false", |v| v.as_bool()).unwrap_or(usual.enabled),
+            max_retries: self
+                .get("retry.maxRetries", "a whole number", |v| u32::try_from(v.as_u64()?).ok())
+                .unwrap_or(usual.max_retries),
+            base_delay: self.time("retry.baseDelayMs").unwrap_or(usual.base_delay),
+            max_delay: self.time("retry.maxDelayMs").unwrap_or(usual.max_delay),
+            fallbacks: self
+                .get("modelFallbacks", "a list of models, each \"provider/id\"", |v| {
+                    texts(v)?.into_iter().map(fallback).collect()
+                })
+                .unwrap_or_default(),
+        }
     }
     fn names(&mut self, key: &str) -> Vec<String> {
         self.get(key, "a list of texts", texts).unwrap_or_default()

@@ -10,6 +10,7 @@ use crate::{
     fault::Fault,
     framing::{self, whole_lines},
     openai_completions::OpenAiCompletions,
+    retry_after,
     transport::{Transport, causes},
 };
 use async_trait::async_trait;
@@ -157,9 +158,10 @@ impl HttpModel {
             sink.event(event).await;
         }
         if !status.is_success() {
+            let after = retry_after::of(response.headers(), jiff::Timestamp::now());
             let body = unless(cancel, beginning(response)).await?;
             let said = excerpt::of_body(&body, redactor);
-            return Err(Fault::of_status(provider, status, &said).into());
+            return Err(Fault { after, ..Fault::of_status(provider, status, &said) }.into());
         }
         let kind = response.headers().get("content-type").and_then(|v| v.to_str().ok()).unwrap_or("");
         if kind.starts_with("application/json") || kind.starts_with("text/html") {

@@ -1,8 +1,9 @@
 //! Why an answer did not come, as a person is told: a stable code, one sentence, what to do.
 
 use crate::transport::{causes, root_cause};
-use atomic_agent::message::{ERROR_CODE, ERROR_HELP, Extra};
+use atomic_agent::message::{ERROR_CODE, ERROR_HELP, Extra, RETRY_AFTER};
 use reqwest::StatusCode;
+use std::time::Duration;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Fault {
@@ -10,17 +11,22 @@ pub(crate) struct Fault {
     pub code: &'static str,
     pub what: String,
     pub help: String,
+    /// The server said when to come back.
+    pub after: Option<Duration>,
 }
 
 impl Fault {
     pub fn new(code: &'static str, what: impl Into<String>, help: impl Into<String>) -> Self {
-        Fault { code, what: what.into(), help: help.into() }
+        Fault { code, what: what.into(), help: help.into(), after: None }
     }
 
     /// Code and help travel beside the message's text.
     pub fn mark(&self, extra: &mut Extra) {
         extra.insert(ERROR_CODE.to_owned(), self.code.into());
         extra.insert(ERROR_HELP.to_owned(), self.help.clone().into());
+        if let Some(ms) = self.after.and_then(|d| u64::try_from(d.as_millis()).ok()) {
+            extra.insert(RETRY_AFTER.to_owned(), ms.into());
+        }
     }
 
     pub fn address(provider: &str) -> Self {

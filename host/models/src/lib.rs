@@ -16,6 +16,7 @@ mod file;
 mod framing;
 mod openai_completions;
 pub mod resolve;
+mod retry_after;
 pub mod scripted;
 mod transcript;
 mod transport;

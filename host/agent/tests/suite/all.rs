@@ -10,6 +10,7 @@ mod boundaries;
 mod contexts;
 mod order;
 mod queueing;
+mod recovering;
 mod requests;
 mod sessions;
 mod told;

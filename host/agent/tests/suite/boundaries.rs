@@ -159,7 +159,7 @@ async fn a_prompt_goes_on_so_often_and_no_oftener() {
 
 #[tokio::test]
 async fn an_aborted_or_failed_run_writes_what_is_proposed_and_does_not_go_on() {
-    for (step, outcome) in [(Step::Error("overloaded"), "error"), (Step::UntilAborted("…"), "aborted")] {
+    for (step, outcome) in [(Step::Error("no such model"), "error"), (Step::UntilAborted("…"), "aborted")] {
         let log = |log: &mut Log| {
             log.boundary = Some(Box::new(|event, _, _, propose| {
                 if event == "agent_before_settle" {

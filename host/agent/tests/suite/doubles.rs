@@ -10,6 +10,7 @@ use atomic_agent::{
     message::*,
     model::*,
     op::{Op, OpError},
+    recovery::RecoverySettings,
     session::Session,
     tool::*,
 };
@@ -33,6 +34,10 @@ pub enum Step {
     /// Calls of a message that ran into the output limit.
     Truncated(Vec<(&'static str, &'static str, Value)>),
     Error(&'static str),
+    /// Fails with this code after so much, and how many milliseconds to wait.
+    Failed(&'static str, &'static str, Option<u64>),
+    /// Runs into the output limit after so much.
+    Cut(&'static str),
     /// Says so much, then waits for the abort.
     UntilAborted(&'static str),
     /// Says so much, then hears nothing any more.
@@ -48,8 +53,8 @@ pub struct Scripted {
 }
 
 impl Scripted {
-    pub fn new(steps: impl IntoIterator<Item = Step>) -> Arc<Self> {
-        let info = json!({"id": "m", "name": "M", "provider": "p", "api": "scripted", "reasoning": true});
+    pub fn new(id: &str, steps: impl IntoIterator<Item = Step>) -> Arc<Self> {
+        let info = json!({"id": id, "name": "M","maxTokens": 8192, "provider": "p", "api": "scripted", "reasoning": true});
         Arc::new(Scripted {
             info: serde_json::from_value(info).unwrap(),
             steps: Mutex::new(steps.into_iter().collect()),
@@ -103,7 +108,17 @@ impl Model for Scripted {
         sink.event(AssistantEvent::Start).await;
         sink.provider_event(&json!({"part": 1})).await;
         let said = match step {
-            Step::Text(t) | Step::UntilAborted(t) | Step::Deaf(t) => t,
+            Step::Text(t) | Step::UntilAborted(t) | Step::Deaf(t) | Step::Cut(t) => t,
+            Step::Failed(code, said, after) => {
+                let content = if said.is_empty() { vec![] } else { vec![Content::text(said)] };
+                let mut failed = message(&self.info, content, StopReason::Error);
+                failed.error_message = Some(format!("it was {code}"));
+                failed.extra.insert(ERROR_CODE.into(), code.into());
+                if let Some(after) = after {
+                    failed.extra.insert(RETRY_AFTER.into(), after.into());
+                }
+                return failed;
+            }
             Step::Calls(calls) | Step::Truncated(calls) if calls.is_empty() => unreachable!(),
             Step::Calls(calls) => {
                 let content = calls_of(calls);
@@ -129,6 +144,7 @@ impl Model for Scripted {
                 StopReason::Aborted
             }
             Step::Deaf(_) => std::future::pending().await,
+            Step::Cut(_) => StopReason::Length,
             _ => StopReason::Stop,
         };
         sink.event(AssistantEvent::TextEnd { content_index: 0, content: said.into() }).await;
@@ -154,14 +170,16 @@ fn assert_paired(messages: &[Message]) {
     }
 }
 
-pub struct One(pub Arc<Scripted>);
+/// `p/m`, and `p/second` to fall back to.
+pub struct Two(pub [Arc<Scripted>; 2]);
 
-impl Models for One {
+impl Models for Two {
     fn get(&self, provider: &str, id: &str) -> Option<Arc<dyn Model>> {
-        (provider == "p" && id == "m").then(|| self.0.clone() as Arc<dyn Model>)
+        let found = self.0.iter().find(|m| m.info.provider == provider && m.info.id == id)?;
+        Some(found.clone() as Arc<dyn Model>)
     }
     fn list(&self) -> Vec<ModelInfo> {
-        vec![self.0.info.clone()]
+        self.0.iter().map(|m| m.info.clone()).collect()
     }
 }
 
@@ -171,6 +189,7 @@ pub struct Rig {
     pub handle: EngineHandle,
     pub log: Arc<Log>,
     pub model: Arc<Scripted>,
+    pub second: Arc<Scripted>,
     events: mpsc::UnboundedReceiver<Arc<Event>>,
     pub dir: tempfile::TempDir,
 }
@@ -178,6 +197,9 @@ pub struct Rig {
 pub struct Build {
     pub log: Log,
     pub steps: Vec<Step>,
+    /// Of the model that stands in.
+    pub second: Vec<Step>,
+    pub recovery: RecoverySettings,
     pub tools: Vec<Arc<dyn Tool>>,
 }
 
@@ -185,6 +207,8 @@ pub fn build(steps: impl IntoIterator<Item = Step>) -> Build {
     Build {
         log: Log::default(),
         steps: steps.into_iter().collect(),
+        second: Vec::new(),
+        recovery: RecoverySettings::default(),
         tools: vec![Arc::new(bash()), Arc::new(read())],
     }
 }
@@ -204,7 +228,8 @@ impl Build {
         self.start_with(session, dir).await
     }
     pub async fn start_with(self, session: Session, dir: tempfile::TempDir) -> Rig {
-        let model = Scripted::new(self.steps);
+        let model = Scripted::new("m", self.steps);
+        let second = Scripted::new("second", self.second);
         let log = Arc::new(self.log);
         let engine = Engine::prepare(EngineConfig {
             cwd: dir.path().to_owned(),
@@ -215,15 +240,16 @@ impl Build {
             hooks: log.clone(),
             tools: self.tools,
             tool_selection: ToolSelection::default(),
-            models: Arc::new(One(model.clone())),
+            models: Arc::new(Two([model.clone(), second.clone()])),
             model: Some(model.clone()),
             thinking: ThinkingLevel::Off,
             prompt: PromptParts::default(),
-        });
+        })
+        .recovery(self.recovery);
         *log.handle.lock().unwrap() = Some(engine.handle().clone());
         let events = engine.handle().subscribe();
         let handle = engine.run().unwrap();
-        let mut rig = Rig { handle, log, model, events, dir };
+        let mut rig = Rig { handle, log, model, second, events, dir };
         rig.until(|e| matches!(e, Event::SessionReady { .. })).await;
         rig
     }

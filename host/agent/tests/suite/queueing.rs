@@ -45,6 +45,33 @@ async fn during_a_call(ops: Vec<Op>, answers: &[&'static str]) -> Rig {
 }
 
 #[tokio::test]
+async fn one_poll_takes_one_message_or_all_as_its_mode_says() {
+    use atomic_agent::queue::QueueMode;
+    let place = |to| trigger(true, Some(to));
+    for (to, follow_up) in [(DeliverAs::Steer, false), (DeliverAs::FollowUp, true)] {
+        for (mode, requests) in [(QueueMode::OneAtATime, 3), (QueueMode::All, 2)] {
+            let set = if follow_up { Op::SetFollowUpMode { mode } } else { Op::SetSteeringMode { mode } };
+            let ops = vec![
+                ("agent_start", set),
+                ("tool_execution_start", note("one", place(to))),
+                ("tool_call", note("two", place(to))),
+            ];
+            let calls = Step::Calls(vec![call("a", "echo 1")]);
+            let rig = build([calls, Step::Text("a"), Step::Text("b"), Step::Text("c")])
+                .log(|log| *log.during.lock().unwrap() = ops)
+                .start()
+                .await;
+            rig.run("go").await;
+            // A follow-up waits for the answer that would have been the last.
+            let asked = requests + usize::from(follow_up);
+            assert_eq!(rig.model.requests.lock().unwrap().len(), asked, "{to:?} {mode:?}");
+            let shown = rig.handle.view(|v| if follow_up { v.follow_up_mode } else { v.steering_mode });
+            assert_eq!(shown, mode);
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_prompt_during_a_run_needs_to_say_where_it_goes() {
     let rig = build([Step::UntilAborted("…")]).start().await;
     rig.prompt("go").await.unwrap();
@@ -163,7 +190,7 @@ async fn what_a_settled_handler_asks_for_is_a_run_of_its_own() {
 
 #[tokio::test]
 async fn a_failed_run_keeps_its_queue_and_says_error() {
-    let rig = build([Step::Error("overloaded"), Step::Text("fine")]).start().await;
+    let rig = build([Step::Error("no such model"), Step::Text("fine")]).start().await;
     rig.run("go").await;
     assert_eq!(rig.log.count("turn_end turnIndex=0 role=assistant stopReason=error"), 1);
     assert_eq!(rig.log.count("agent_settled"), 1);

@@ -92,7 +92,7 @@ async fn without_a_model_a_prompt_is_refused_and_both_ways_out_are_named() {
         hooks: Arc::new(NoHooks),
         tools: vec![],
         tool_selection: ToolSelection::default(),
-        models: Arc::new(One(Scripted::new([]))),
+        models: Arc::new(Two([Scripted::new("m", []), Scripted::new("second", [])])),
         model: None,
         thinking: ThinkingLevel::Off,
         prompt: PromptParts::default(),

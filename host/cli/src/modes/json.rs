@@ -94,7 +94,13 @@ fn is_public(event: &Event) -> bool {
         | Event::BashExecutionUpdate { .. }
         | Event::QueueUpdate { .. }
         | Event::EntryAppended { .. }
-        | Event::SessionInfoChanged { .. } => true,
+        | Event::SessionInfoChanged { .. }
+        | Event::ModelChanged { .. }
+        | Event::ThinkingLevelChanged { .. }
+        | Event::AutoRetryStart { .. }
+        | Event::AutoRetryEnd { .. }
+        | Event::ModelFallbackStart { .. }
+        | Event::ModelFallbackEnd { .. } => true,
         Event::ExtensionError { .. }
         | Event::SessionReady { .. }
         | Event::DialogOpened { .. }

@@ -12,9 +12,10 @@ use crate::{
     launch::{self, Face, Origin, launch},
     paths::Paths,
     sanitize,
+    settings::Settings,
     stdio::{self, Elsewhere, Stdio},
     supervise::{
-        self,
+        self, HANG_KILL,
         pages::{self, Crash},
     },
 };
@@ -97,6 +98,8 @@ async fn supervised(
         asks,
         extensions: args.extensions.clone(),
         skip,
+        // A file that cannot be read is told by the engine, which reads all of it.
+        hang_kill: Settings::read(paths).ok().and_then(|s| s.hang_kill).unwrap_or(HANG_KILL),
     })?;
     lines::run(desk, stdio).await
 }

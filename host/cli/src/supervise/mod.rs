@@ -14,4 +14,4 @@ mod loss;
 pub mod pages;
 pub mod wire;
 
-pub use keeper::{Desk, First, Plan, start};
+pub use keeper::{Desk, First, HANG_KILL, Plan, start};

@@ -284,6 +284,16 @@ impl<W: Write> View<W> {
                 let by = extension.as_ref().map(|e| format!("{}: ", name(e))).unwrap_or_default();
                 self.line(&format!("{mark} {by}{message}"));
             }
+            Event::AutoRetryStart { attempt, max_attempts, delay_ms, error_message } => {
+                let wait = *delay_ms as f64 / 1000.0;
+                let text =
+                    format!("asked again in {wait:.1} s ({attempt} of {max_attempts}): {error_message}");
+                self.remark(&sanitize::line(&text, RECALLED));
+            }
+            Event::ModelFallbackStart { from, to, reason, .. } => {
+                let text = format!("{to} stands in for {from}: {reason}");
+                self.remark(&sanitize::line(&text, RECALLED));
+            }
             Event::EngineLost { what, unanswered, .. } => {
                 self.line(&format!("! {what}"));
                 for call in unanswered {

@@ -44,6 +44,8 @@ pub struct Plan {
     pub extensions: Vec<PathBuf>,
     /// Left out from the start.
     pub skip: Vec<String>,
+    /// After how long a held engine is replaced where nobody `asks`; [`HANG_KILL`] by default.
+    pub hang_kill: Duration,
 }
 
 /// What the first start came to.
@@ -107,7 +109,7 @@ const LOOK: Duration = Duration::from_millis(100);
 const NOTICE: Duration = Duration::from_millis(250);
 const UNRESPONSIVE: Duration = Duration::from_secs(1);
 /// Where nobody can press Ctrl+C, an engine that is held for so long is replaced unasked.
-const HANG_KILL: Duration = Duration::from_secs(10);
+pub const HANG_KILL: Duration = Duration::from_secs(10);
 
 /// Starts the first engine; what becomes of it is told by the desk.
 pub fn start(plan: Plan) -> Result<Desk, Card> {
@@ -415,7 +417,7 @@ impl Keeper {
         let Some(vitals) = child.vitals() else { return Flow::On };
         let silent = self.listen_to(vitals.beat);
         let held_for = vitals.held.as_ref().map_or(Duration::ZERO, |h| h.time);
-        if !self.plan.asks && held_for.max(silent) >= HANG_KILL {
+        if !self.plan.asks && held_for.max(silent) >= self.plan.hang_kill {
             return self.hung().await;
         }
         match vitals.held {
@@ -489,6 +491,10 @@ fn nothing_yet(plan: &Plan) -> View {
         active_tools: Vec::new(),
         idle: true,
         pending_messages: 0,
+        queue_paused: false,
+        steering_mode: Default::default(),
+        follow_up_mode: Default::default(),
+        auto_retry: true,
     }
     .into_view()
 }
