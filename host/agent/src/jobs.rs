@@ -3,6 +3,7 @@
 
 use crate::{
     admission,
+    compact::{self, CompactOptions},
     core::{Core, Reply},
     decisions::{BeforeEvent, SessionBefore, Veto},
     engine::record_model,
@@ -25,6 +26,11 @@ const REST: Duration = Duration::from_secs(2);
 
 pub(crate) enum Job {
     Run(RunJob),
+    /// The compaction that somebody asked for.
+    Compact {
+        options: CompactOptions,
+        cancel: CancellationToken,
+    },
     Reload {
         names: Vec<String>,
         origin: Option<Origin>,
@@ -83,6 +89,7 @@ async fn work_off(core: &Arc<Core>, mut jobs: mpsc::UnboundedReceiver<Job>) {
     while let Some(job) = jobs.recv().await {
         match job {
             Job::Run(job) => run::run(core, job).await,
+            Job::Compact { options, cancel } => compact::asked_for(core, options, cancel).await,
             Job::Reload { names, origin, reply } => reload(core, names, origin, reply).await,
             Job::NewSession { parent_session, origin, agreed, reply } => {
                 if agreed || may_leave(core).await {

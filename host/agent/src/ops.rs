@@ -79,6 +79,12 @@ impl Core {
                 }
                 reply.ok(Value::Null);
             }
+            Op::Compact { custom_instructions, mut options } => {
+                options.query = options.query.or(custom_instructions);
+                self.compact(options, reply);
+            }
+            Op::AbortCompaction => self.abort_compaction(reply),
+            Op::SetAutoCompaction { enabled } => self.set_auto_compaction(enabled, reply),
             Op::GetSystemPromptOptions => {
                 let active = {
                     let tools = &self.state().tools;
@@ -129,7 +135,7 @@ impl Core {
             }
             Op::WaitForIdle => {
                 let mut state = self.state();
-                match state.idle() && !state.settling {
+                match state.at_rest() && !state.settling {
                     true => reply.ok(Value::Null),
                     false => state.idle_waiters.push(reply),
                 }
@@ -143,6 +149,9 @@ impl Core {
         let mut state = self.state();
         if let Some(bash) = &state.bash {
             bash.cancel();
+        }
+        if state.compacting.is_asked_for() && !state.compacting.abort() {
+            state.closing.cancel();
         }
         std::mem::take(&mut state.commands).cancel();
         drop(state);
@@ -173,14 +182,15 @@ impl Core {
     fn before_replacement(&self, what: &str, now: bool) {
         if now {
             cancel_runs(&self.state());
-        } else if !self.state().idle() {
+            self.state().compacting.abort();
+        } else if !self.state().at_rest() {
             self.notify("info", format!("{what} waits for the run to end."));
         }
     }
 
     /// Nothing is torn down before the hooks agreed: while a run goes on they are asked beside it.
     fn new_session(self: &Arc<Self>, parent: Option<PathBuf>, origin: Option<Origin>, reply: Reply) {
-        if self.state().idle() {
+        if self.state().at_rest() {
             return self.job(Job::NewSession { parent_session: parent, origin, agreed: false, reply });
         }
         let core = self.clone();

@@ -155,7 +155,8 @@ pub async fn launch(
     let engine = Engine::prepare_for(config, origin.reason)
         .max_hook_continuations(most)
         .queue_modes(settings.steering_mode, settings.follow_up_mode)
-        .recovery(settings.recovery.clone());
+        .recovery(settings.recovery.clone())
+        .compaction(settings.compaction.clone());
     // Before the extensions are bound: what they had to say until now comes with that.
     let events = engine.handle().subscribe();
     extensions.bind(engine.handle().clone());

@@ -284,7 +284,10 @@ mod tests {
             "content": [{"type": "text", "text": "日".repeat(20_000)}]}));
         let text = pushed(&[long]).text();
         let body = text.strip_prefix(TOOL_RESULT).unwrap();
-        assert!((RESULT - 8..=RESULT).contains(&body.chars().count()), "the cap, less what a shorter number leaves");
+        assert!(
+            (RESULT - 8..=RESULT).contains(&body.chars().count()),
+            "the cap, less what a shorter number leaves"
+        );
         let kept = body.chars().take_while(|c| *c == '日').count();
         assert!(
             body.ends_with(&format!("\n[cut: {} characters more]", 20_000 - kept)),

@@ -115,6 +115,13 @@ impl Session {
         Condensable { summary: path[at].str("summary").map(str::to_owned), shown: behind.collect() }
     }
 
+    /// The first entry behind this one that a model is shown.
+    pub fn first_shown_behind(&self, id: Option<&str>) -> Option<String> {
+        let path = self.path();
+        let from = id.and_then(|id| path.iter().position(|e| e.id() == id)).map_or(0, |at| at + 1);
+        shown(&path, from..path.len(), false).next().map(|(entry, _)| entry.id().to_owned())
+    }
+
     /// Entries that make the context, from the latest summary on.
     pub fn context_entries(&self) -> Vec<Arc<Value>> {
         let path = self.path();

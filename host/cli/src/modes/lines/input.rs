@@ -18,6 +18,8 @@ pub enum Line {
         now: bool,
     },
     New,
+    /// With what matters, in the user's words.
+    Compact(Option<String>),
     Bash {
         command: String,
         hidden: bool,
@@ -29,11 +31,12 @@ pub enum Line {
 }
 
 /// The program's own commands, with what they do.
-pub const OWN: [(&str, &str); 7] = [
+pub const OWN: [(&str, &str); 8] = [
     ("/reload [NAME]... [--now]", "take in changed extensions; --now aborts the run first"),
     ("/extensions [disable|enable NAME]", "what is loaded; switch one off or on"),
     ("/trust", "whether this folder is trusted, and another answer"),
     ("/new", "another session"),
+    ("/compact [WHAT MATTERS]", "shorten the conversation: lines go, none is written"),
     ("/help", "this list"),
     ("/quit", "leave; Ctrl+D does the same"),
     ("!COMMAND", "run a shell command; with !! the agent does not see it"),
@@ -65,6 +68,10 @@ pub fn parse(line: &str, commands: &[CommandInfo]) -> Line {
             Line::Host { name: name.to_owned(), args: words.collect::<Vec<_>>().join(" ") }
         }
         "new" => Line::New,
+        "compact" => {
+            let wish = command["compact".len()..].trim();
+            Line::Compact((!wish.is_empty()).then(|| wish.to_owned()))
+        }
         "reload" => {
             let (options, names): (Vec<&str>, Vec<&str>) = words.partition(|w| w.starts_with("--"));
             match options.iter().find(|o| **o != "--now") {
@@ -86,7 +93,7 @@ pub fn parse(line: &str, commands: &[CommandInfo]) -> Line {
 }
 
 fn unknown(name: &str, commands: &[CommandInfo]) -> Card {
-    let own = ["quit", "help", "extensions", "new", "reload", "trust"].map(str::to_owned);
+    let own = ["quit", "help", "extensions", "new", "compact", "reload", "trust"].map(str::to_owned);
     let all = commands.iter().map(|c| c.name.clone()).chain(own);
     let card = Card::new("lines::unknown_command", format!("there is no command /{name}"));
     // Of several extensions with a command of one name, each has its own with a number.
@@ -124,6 +131,8 @@ mod tests {
         assert_eq!(parse("/reload greet --now"), Line::Reload { names: vec!["greet".into()], now: true });
         assert_eq!(parse("!ls -l"), Line::Bash { command: "ls -l".into(), hidden: false });
         assert_eq!(parse("!! env"), Line::Bash { command: "env".into(), hidden: true });
+        assert_eq!(parse("/compact"), Line::Compact(None));
+        assert_eq!(parse("/compact  the  parser "), Line::Compact(Some("the  parser".into())));
         assert_eq!(parse("/todo add x"), Line::Say("/todo add x".into()));
         assert_eq!(parse("/etc/hosts is what?"), Line::Say("/etc/hosts is what?".into()));
         assert_eq!(parse("fix it"), Line::Say("fix it".into()));
