@@ -75,6 +75,8 @@ pub(crate) struct State {
     /// `agent_settled` is being told.
     pub settling: bool,
     pub bash: Option<CancellationToken>,
+    /// The session goes to another place of its tree; may be stopped.
+    pub navigation: Option<CancellationToken>,
     /// Of the extensions' commands that are running.
     pub commands: CancellationToken,
     pub compacting: Compacting,
@@ -109,6 +111,7 @@ impl State {
             closing: CancellationToken::new(),
             settling: false,
             bash: None,
+            navigation: None,
             commands: CancellationToken::new(),
             compacting: Compacting::default(),
             auto_retry: true,

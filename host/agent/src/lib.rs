@@ -32,6 +32,7 @@ mod batch;
 mod core;
 mod faults;
 mod jobs;
+mod lifecycle;
 mod ops;
 mod run;
 mod send;

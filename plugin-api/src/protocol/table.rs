@@ -115,14 +115,14 @@ events! {
         "all", In "host/agent/src/jobs.rs";
     /// The lines are shown, neither stored nor sent to a model.
     SessionRecoveryRestore "session_recovery_restore" Collect SessionRecoveryRestorePayload => Option<RestoreAnswer>,
-        "all; seen in tui and rpc", Later "sessions";
+        "all; seen in tui and rpc", In "host/agent/src/lifecycle/recovery.rs";
     /// Entry by entry the last decision counts; who is not named is delivered. An unknown entry or action is a diagnostic.
     SessionRecoveryReplay "session_recovery_replay" Collect SessionRecoveryReplayPayload => Option<ReplayAnswer>,
         "all", Later "sessions";
     SessionInfoChanged "session_info_changed" Notify SessionInfoChangedPayload => (),
         "all", In "host/agent/src/ops.rs";
     SessionBeforeSwitch "session_before_switch" Veto SessionBeforeSwitchPayload => Option<CancelAnswer>,
-        "all", In "host/agent/src/jobs.rs";
+        "all", In "host/agent/src/lifecycle/mod.rs";
     SessionBeforeFork "session_before_fork" Veto SessionBeforeForkPayload => Option<ForkAnswer>,
         "all", Later "sessions";
     SessionBeforeCompact "session_before_compact" Veto SessionBeforeCompactPayload => Option<CompactAnswer>,

@@ -122,6 +122,12 @@ impl Session {
         shown(&path, from..path.len(), false).next().map(|(entry, _)| entry.id().to_owned())
     }
 
+    /// The way from the root to the leaf as a screen shows it: also what was condensed, and what
+    /// is only displayed.
+    pub fn shown_messages(&self) -> Vec<Message> {
+        self.path().into_iter().filter_map(displayed).collect()
+    }
+
     /// Entries that make the context, from the latest summary on.
     pub fn context_entries(&self) -> Vec<Arc<Value>> {
         let path = self.path();
@@ -216,7 +222,7 @@ fn beginning(path: &[&Entry]) -> (Vec<Message>, usize) {
     let Some((at, kept)) = boundary(path) else { return (Vec::new(), 0) };
     let entry = path[at];
     let summary = entry.str("summary").unwrap_or_default();
-    if entry.raw.pointer("/details/strategy").and_then(Value::as_str) != Some(VERBATIM) {
+    if !is_verbatim(entry) {
         // Of another program: its summary, and the tail as it is.
         return (vec![compacted(entry, MessageContent::Text(format!("{COMPACTED}{summary}")))], kept);
     }
@@ -233,6 +239,10 @@ fn beginning(path: &[&Entry]) -> (Vec<Message>, usize) {
         }
     };
     (vec![compacted(entry, content)], at + 1)
+}
+
+fn is_verbatim(entry: &Entry) -> bool {
+    entry.raw.pointer("/details/strategy").and_then(Value::as_str) == Some(VERBATIM)
 }
 
 /// The strategy whose lines are those of the transcript.
@@ -325,14 +335,7 @@ fn visible(entry: &Entry) -> Option<Message> {
             if entry.raw.get("excludeFromContext") == Some(&Value::Bool(true)) {
                 return None;
             }
-            Some(Message::Custom(CustomMessage {
-                custom_type: entry.str("customType").unwrap_or_default().to_owned(),
-                content: serde_json::from_value(entry.raw.get("content")?.clone()).ok()?,
-                display: entry.raw.get("display").and_then(Value::as_bool).unwrap_or(false),
-                details: entry.raw.get("details").cloned(),
-                timestamp: millis(entry),
-                extra: Extra::new(),
-            }))
+            custom(entry)
         }
         "branch_summary" => Some(Message::BranchSummary(BranchSummaryMessage {
             summary: entry.str("summary")?.to_owned(),
@@ -342,6 +345,31 @@ fn visible(entry: &Entry) -> Option<Message> {
         })),
         _ => None,
     }
+}
+
+fn displayed(entry: &Entry) -> Option<Message> {
+    match (entry.kind(), entry.message()) {
+        ("message", Some(Message::System(_))) => None,
+        ("message", message) => message.cloned(),
+        ("custom_message", _) if entry.raw.get("display") != Some(&Value::Bool(true)) => None,
+        ("custom_message", _) => custom(entry),
+        ("compaction", _) => {
+            let what = if is_verbatim(entry) { FILTERED } else { COMPACTED };
+            Some(compacted(entry, MessageContent::Text(format!("{what}{}", entry.str("summary")?))))
+        }
+        _ => visible(entry),
+    }
+}
+
+fn custom(entry: &Entry) -> Option<Message> {
+    Some(Message::Custom(CustomMessage {
+        custom_type: entry.str("customType").unwrap_or_default().to_owned(),
+        content: serde_json::from_value(entry.raw.get("content")?.clone()).ok()?,
+        display: entry.raw.get("display").and_then(Value::as_bool).unwrap_or(false),
+        details: entry.raw.get("details").cloned(),
+        timestamp: millis(entry),
+        extra: Extra::new(),
+    }))
 }
 
 fn millis(entry: &Entry) -> i64 {

@@ -5,15 +5,23 @@
 //! Lossless: an entry is the JSON object that was read. Unknown kinds and keys
 //! stay, malformed lines stay in the file, and no line is ever rewritten.
 
+mod branch;
 mod context;
 mod file;
+mod list;
+mod pending;
 mod place;
 #[cfg(test)]
 mod tests;
+mod tree;
 
 pub(crate) use context::VERBATIM;
 pub use context::{Condensable, PromptState, SessionContext, Shown, fold_system};
-pub use place::{default_dir, latest, valid_id};
+pub use list::{Page, Query, Row, list};
+pub use pending::Pending;
+pub(crate) use pending::RECONCILIATION;
+pub use place::{Header, default_dir, import, latest, peek, valid_id};
+pub use tree::{Node, stats};
 
 use crate::message::{Message, now_ms};
 use file::SessionFile;
@@ -44,6 +52,10 @@ pub enum SessionError {
     Io { action: &'static str, path: PathBuf, source: std::io::Error },
     #[error("no entry {0} in this session")]
     UnknownEntry(String),
+    #[error("Invalid entry ID for forking: {0} is no message of the user")]
+    NotForkable(String),
+    #[error("there is nothing to fork yet: this session has no message of the user")]
+    Unsaved,
 }
 
 impl SessionError {
@@ -56,6 +68,8 @@ impl SessionError {
             SessionError::TooOld { .. } => "session_too_old",
             SessionError::Io { .. } => "session_io",
             SessionError::UnknownEntry(_) => "unknown_entry",
+            SessionError::NotForkable(_) => "invalid_fork_entry",
+            SessionError::Unsaved => "session_unsaved",
         }
     }
 }
@@ -84,7 +98,10 @@ impl Entry {
     pub fn message(&self) -> Option<&Message> {
         self.message.as_deref()
     }
-    fn str(&self, key: &str) -> Option<&str> {
+    pub fn parent_id(&self) -> Option<&str> {
+        self.str("parentId")
+    }
+    pub(crate) fn str(&self, key: &str) -> Option<&str> {
         self.raw.get(key).and_then(Value::as_str)
     }
 }
@@ -210,6 +227,10 @@ impl Session {
         self.notices.push(notice);
     }
 
+    pub fn entry(&self, id: &str) -> Option<&Entry> {
+        self.index.get(id).and_then(|at| self.entries.get(*at))
+    }
+
     /// The last `session_info`; an empty name clears.
     pub fn name(&self) -> Option<String> {
         let last = self.entries.iter().rev().find(|e| e.kind() == "session_info")?;
@@ -222,8 +243,13 @@ impl Session {
 
     /// From the root to the leaf.
     pub fn path(&self) -> Vec<&Entry> {
+        self.path_to(self.leaf.as_deref())
+    }
+
+    /// From the root to this entry.
+    pub fn path_to(&self, id: Option<&str>) -> Vec<&Entry> {
         let mut path = Vec::new();
-        let mut next = self.leaf.as_deref();
+        let mut next = id;
         // A parent loop in a foreign file ends the path instead of the program.
         while let Some(entry) = next.and_then(|id| self.index.get(id)).and_then(|i| self.entries.get(*i)) {
             if path.len() >= self.entries.len() {

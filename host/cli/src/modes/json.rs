@@ -108,6 +108,7 @@ fn is_public(event: &Event) -> bool {
         | Event::SummarizationRetryFinished => true,
         Event::ExtensionError { .. }
         | Event::SessionReady { .. }
+        | Event::TreeMoved { .. }
         | Event::DialogOpened { .. }
         | Event::DialogClosed { .. }
         | Event::Notify { .. }

@@ -380,7 +380,7 @@ impl Prompt<'_> {
             Line::Help => self.view.help(&commands),
             Line::Host { name, args } => self.ask(Op::HostCommand { name, args }),
             Line::Reload { names, now } => self.ask(Op::Reload { names, now, origin: None }),
-            Line::New => self.ask(Op::NewSession { parent_session: None, origin: None }),
+            Line::New => self.ask(Op::NewSession { parent_session: None, origin: None, setup: vec![] }),
             Line::Compact(custom_instructions) => {
                 self.ask(Op::Compact { custom_instructions, options: Default::default() });
             }
