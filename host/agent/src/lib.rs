@@ -29,6 +29,7 @@ mod active_tools;
 mod admission;
 mod arguments;
 mod batch;
+mod chronology;
 mod core;
 mod faults;
 mod jobs;

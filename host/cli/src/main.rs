@@ -14,6 +14,7 @@ mod modes;
 mod nearest;
 mod paths;
 mod sanitize;
+mod session_choice;
 mod session_place;
 mod settings;
 mod signals;

@@ -178,6 +178,7 @@ fn info() -> ModelInfo {
         cost: ModelCost::default(),
         context_window: 200_000,
         max_tokens: 16_384,
+        ..ModelInfo::default()
     }
 }
 

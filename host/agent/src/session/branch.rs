@@ -98,9 +98,21 @@ impl Session {
         {
             return Err(SessionError::UnknownEntry(id.to_owned()));
         }
+        self.fork_to(cwd, &self.dir, leaf)
+    }
+
+    /// A session of `cwd`, in `dir`, with all of this one's branch.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn copy_to(&self, cwd: &Path, dir: &Path) -> Result<Session, SessionError> {
+        self.fork_to(cwd, dir, self.leaf_id())
+    }
+
+    fn fork_to(&self, cwd: &Path, dir: &Path, leaf: Option<&str>) -> Result<Session, SessionError> {
         let mut next = match self.is_in_memory() {
-            true => Session::in_memory(cwd, &self.dir),
-            false => Session::create(cwd, &self.dir, self.file()),
+            true => Session::in_memory(cwd, dir),
+            false => Session::create(cwd, dir, self.file()),
         };
         let mut copied: Vec<&str> = Vec::new();
         for entry in self.path_to(leaf) {

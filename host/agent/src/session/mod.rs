@@ -17,10 +17,11 @@ mod tree;
 
 pub(crate) use context::VERBATIM;
 pub use context::{Condensable, PromptState, SessionContext, Shown, fold_system};
+pub use file::in_use;
 pub use list::{Page, Query, Row, list};
 pub use pending::Pending;
 pub(crate) use pending::RECONCILIATION;
-pub use place::{Header, default_dir, import, latest, peek, valid_id};
+pub use place::{Header, default_dir, import, latest, peek, valid_id, with_id};
 pub use tree::{Node, stats};
 
 use crate::message::{Message, now_ms};
@@ -39,7 +40,7 @@ pub const VERSION: u64 = 3;
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
     /// Another program, or another session of this one, has the file.
-    #[error("{} is in use by another Atomic; close that one, or start a session of your own", .0.display())]
+    #[error("{} is in use by another Atomic; close that one, or go on with a copy: atomic --fork FILE", .0.display())]
     Locked(PathBuf),
     /// Nothing was changed in it.
     #[error("{} is not a session file ({reason}); it was left as it is", path.display())]
@@ -108,6 +109,8 @@ impl Entry {
 
 enum Backing {
     Memory,
+    /// Somebody else's to write.
+    Read(PathBuf),
     /// Named, not written: nothing is on disk before the user said something.
     Pending(PathBuf),
     File(SessionFile),
@@ -132,9 +135,13 @@ impl Session {
 
     /// A new session whose file appears with the first message.
     pub fn create(cwd: &Path, dir: &Path, parent_session: Option<&Path>) -> Self {
-        Self::fresh(cwd, dir, parent_session, |id, header| {
-            let stamp = header["timestamp"].as_str().unwrap_or("").replace([':', '.'], "-");
-            Backing::Pending(dir.join(format!("{stamp}_{id}.jsonl")))
+        Self::fresh(cwd, dir, parent_session, |id, header| Backing::Pending(file_of(dir, id, header)))
+    }
+
+    /// The same with an id that somebody chose; [`valid_id`] says what can be one.
+    pub fn create_named(cwd: &Path, dir: &Path, parent_session: Option<&Path>, id: &str) -> Self {
+        Self::fresh_as(id.to_owned(), cwd, dir, parent_session, |id, header| {
+            Backing::Pending(file_of(dir, id, header))
         })
     }
 
@@ -144,7 +151,16 @@ impl Session {
         parent: Option<&Path>,
         backing: impl FnOnce(&str, &Value) -> Backing,
     ) -> Self {
-        let id = uuid::Uuid::now_v7().to_string();
+        Self::fresh_as(uuid::Uuid::now_v7().to_string(), cwd, dir, parent, backing)
+    }
+
+    fn fresh_as(
+        id: String,
+        cwd: &Path,
+        dir: &Path,
+        parent: Option<&Path>,
+        backing: impl FnOnce(&str, &Value) -> Backing,
+    ) -> Self {
         let header = new_header(&id, cwd, parent);
         Session {
             backing: backing(&id, &header),
@@ -156,6 +172,30 @@ impl Session {
             leaf: None,
             notices: Vec::new(),
         }
+    }
+
+    /// Reads a file without locking it, writing to it, or minding who has it open: what is
+    /// appended to this session is nobody's.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is no session.
+    pub fn read(path: &Path) -> Result<Self, SessionError> {
+        let (header, entries, notices) = SessionFile::read(path)?;
+        let id = header.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let mut session = Session {
+            header,
+            id,
+            dir: path.parent().unwrap_or(Path::new(".")).to_owned(),
+            backing: Backing::Read(path.to_owned()),
+            entries: Vec::new(),
+            index: HashMap::new(),
+            leaf: None,
+            notices,
+        };
+        for raw in entries {
+            session.remember(Entry::new(raw));
+        }
+        Ok(session)
     }
 
     /// Opens, locks, and reads a file. An empty one becomes a new session of `cwd` in its place.
@@ -202,7 +242,8 @@ impl Session {
     pub fn file(&self) -> Option<&Path> {
         match &self.backing {
             Backing::File(f) => Some(f.path()),
-            _ => None,
+            Backing::Read(path) => Some(path),
+            Backing::Memory | Backing::Pending(_) => None,
         }
     }
     /// Where the session was started; a resumed one runs there.
@@ -325,7 +366,7 @@ impl Session {
 
     fn write(&mut self, entry: &Entry) -> Result<(), SessionError> {
         match &mut self.backing {
-            Backing::Memory => Ok(()),
+            Backing::Memory | Backing::Read(_) => Ok(()),
             Backing::File(file) => file.append(&[&entry.raw]),
             Backing::Pending(path) => {
                 let spoken = matches!(entry.message(), Some(Message::User(_) | Message::Assistant(_)));
@@ -357,6 +398,11 @@ impl Session {
             }
         }
     }
+}
+
+fn file_of(dir: &Path, id: &str, header: &Value) -> PathBuf {
+    let stamp = header["timestamp"].as_str().unwrap_or("").replace([':', '.'], "-");
+    dir.join(format!("{stamp}_{id}.jsonl"))
 }
 
 fn new_header(id: &str, cwd: &Path, parent: Option<&Path>) -> Value {

@@ -104,6 +104,21 @@ pub fn peek(path: &Path) -> Result<Header, SessionError> {
     })
 }
 
+/// The file in `dir` of the session with this id.
+///
+/// # Errors
+/// The folder cannot be read.
+pub fn with_id(dir: &Path, id: &str) -> Result<Option<PathBuf>, SessionError> {
+    let fail = |source| SessionError::Io { action: "list", path: dir.to_owned(), source };
+    let listing = match std::fs::read_dir(dir) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        other => other.map_err(fail)?,
+    };
+    let ends = format!("_{id}.jsonl");
+    let named = listing.flatten().filter(|e| e.file_name().to_string_lossy().ends_with(&ends));
+    Ok(named.map(|e| e.path()).find(|path| peek(path).is_ok_and(|h| h.id == id)))
+}
+
 /// Copies a session file into `dir`, as a session of `cwd`: what a file says of where it belongs
 /// is not taken on trust. A session of its id that is there already stays; the copy has another.
 ///

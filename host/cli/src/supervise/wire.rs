@@ -18,7 +18,7 @@ use std::path::PathBuf;
 
 /// Of this wire. The two sides are one program, so another number is a program that was replaced
 /// while it ran.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 /// One line.
 pub const LIMIT: usize = 64 * 1024 * 1024;
 
@@ -58,6 +58,11 @@ pub struct Hello {
     /// This session rather than the command line's.
     #[serde(with = "lossy_path::option")]
     pub session: Option<PathBuf>,
+    /// With a copy of this one.
+    #[serde(with = "lossy_path::option")]
+    pub fork: Option<PathBuf>,
+    /// An engine ran before: what the command line says of sessions was for that one.
+    pub again: bool,
     /// From the engine before: what the user had switched on.
     pub active_tools: Option<Vec<String>>,
     /// From the engine before, once it had decided: the project is trusted.
