@@ -56,7 +56,7 @@ pub fn total(usage: &Usage) -> u64 {
 
 /// Of a context in its order. `counts` says of which answers the count still holds: one from
 /// before a compaction counted what is gone.
-pub fn context<'m>(messages: &[(&'m Message, bool)]) -> u64 {
+pub fn context(messages: &[(&Message, bool)]) -> u64 {
     let counted = |m: &AssistantMessage| (!m.failed()).then(|| total(&m.usage)).filter(|n| *n > 0);
     let known = messages.iter().enumerate().rev().find_map(|(at, (message, counts))| {
         let answer = message.as_assistant().filter(|_| *counts)?;
