@@ -8,6 +8,7 @@
 pub use crate::active_tools::ToolSelection;
 use crate::{
     active_tools::ToolRegistry,
+    compact::CompactionSettings,
     core::{Core, State, show_session},
     event::Event,
     handle::{EngineHandle, Mode, OpRequest, View},
@@ -104,6 +105,8 @@ impl Engine {
             steering_mode: QueueMode::default(),
             follow_up_mode: QueueMode::default(),
             auto_retry: true,
+            compacting: None,
+            auto_compaction: true,
             system_prompt: String::new(),
             signal: None,
         };
@@ -160,6 +163,14 @@ impl Engine {
     #[must_use]
     pub fn recovery(self, settings: RecoverySettings) -> Self {
         self.core.set_recovery(settings);
+        self.core.show_run(&self.core.state());
+        self
+    }
+
+    /// How long contexts are shortened (`compaction.*`, `compactionModel`).
+    #[must_use]
+    pub fn compaction(self, settings: CompactionSettings) -> Self {
+        self.core.set_compaction(settings);
         self.core.show_run(&self.core.state());
         self
     }

@@ -5,6 +5,7 @@
 
 pub mod boundary;
 pub mod budget;
+pub mod compact;
 pub mod decisions;
 pub mod digest;
 pub mod engine;

@@ -80,6 +80,12 @@ impl Core {
                 }
                 reply.ok(Value::Null);
             }
+            Op::Compact { custom_instructions, mut options } => {
+                options.query = options.query.or(custom_instructions);
+                self.compact(options, reply);
+            }
+            Op::AbortCompaction => self.abort_compaction(reply),
+            Op::SetAutoCompaction { enabled } => self.set_auto_compaction(enabled, reply),
             Op::GetSystemPromptOptions => {
                 let active = {
                     let tools = &self.state().tools;
@@ -161,7 +167,7 @@ impl Core {
             }
             Op::WaitForIdle => {
                 let mut state = self.state();
-                match state.idle() && !state.settling {
+                match state.at_rest() && !state.settling {
                     true => reply.ok(Value::Null),
                     false => state.idle_waiters.push(reply),
                 }
@@ -175,6 +181,9 @@ impl Core {
         let mut state = self.state();
         if let Some(bash) = &state.bash {
             bash.cancel();
+        }
+        if state.compacting.is_asked_for() && !state.compacting.abort() {
+            state.closing.cancel();
         }
         if let Some(navigation) = &state.navigation {
             navigation.cancel();
@@ -208,7 +217,8 @@ impl Core {
     pub(crate) fn before_replacement(&self, what: &str, now: bool) {
         if now {
             cancel_runs(&self.state());
-        } else if !self.state().idle() {
+            self.state().compacting.abort();
+        } else if !self.state().at_rest() {
             self.notify("info", format!("{what} waits for the run to end."));
         }
     }
@@ -217,7 +227,7 @@ impl Core {
     fn navigate_tree(&self, to: Navigation, reply: Reply) {
         let cancel = {
             let mut state = self.state();
-            if !state.idle() || state.navigation.is_some() {
+            if !state.at_rest() || state.navigation.is_some() {
                 return reply
                     .err("busy", "The session is at work: it can be gone back in when it has settled.");
             }

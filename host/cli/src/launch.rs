@@ -158,6 +158,7 @@ pub async fn launch(
         .max_hook_continuations(most)
         .queue_modes(settings.steering_mode, settings.follow_up_mode)
         .recovery(settings.recovery.clone())
+        .compaction(settings.compaction.clone())
         .scoped_models(scope);
     // Before the extensions are bound: what they had to say until now comes with that.
     let events = engine.handle().subscribe();

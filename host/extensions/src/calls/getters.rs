@@ -2,7 +2,7 @@
 
 use super::{Asker, Outcome, body, json as encoded, unsupported};
 use crate::convert::path;
-use atomic_agent::{model::Models, op::Op, providers::ScopedModel};
+use atomic_agent::{compact::CompactOptions, model::Models, op::Op, providers::ScopedModel};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -23,6 +23,11 @@ pub(super) fn call(a: &Asker, op: &str, bytes: &[u8]) -> Outcome {
         "session.get" => session(a, &body(op, bytes)?),
         "ctx.abort" => {
             a.host.engine(op)?.send(Op::AbortRun);
+            Ok(Vec::new())
+        }
+        "ctx.compact" => {
+            let options = body::<Option<CompactOptions>>(op, bytes)?.unwrap_or_default();
+            a.host.engine(op)?.send(Op::Compact { custom_instructions: None, options });
             Ok(Vec::new())
         }
         "ctx.shutdown" => {

@@ -5,6 +5,7 @@
 //! taken when the agent is idle or asks something, so that a script reads like a conversation;
 //! its end is no hurry either: what was begun is finished first.
 
+mod compact_lines;
 mod dialog;
 mod input;
 mod keys;
@@ -320,8 +321,8 @@ impl Prompt<'_> {
         if let Err(e) = answer {
             // `Op::UserBash` is the only one that is followed by an event of its own.
             self.bash = false;
-            // What a lost engine owed was told with its loss.
-            if e.code != "engine_lost" {
+            // What a lost engine owed was told with its loss, and a compaction has its own events.
+            if !matches!(e.code.as_str(), "engine_lost" | "compact_failed" | "compact_cancelled") {
                 self.view.card(&Card::told(&e.code, &e.message));
             }
         }
@@ -423,6 +424,9 @@ impl Prompt<'_> {
             Line::Host { name, args } => self.ask(Op::HostCommand { name, args }),
             Line::Reload { names, now } => self.ask(Op::Reload { names, now, origin: None }),
             Line::New => self.ask(Op::NewSession { parent_session: None, origin: None, setup: vec![] }),
+            Line::Compact(custom_instructions) => {
+                self.ask(Op::Compact { custom_instructions, options: Default::default() });
+            }
             Line::Session(wish) => self.wish(wish),
             Line::Bash { command, hidden } => {
                 self.bash = true;
