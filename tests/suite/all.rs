@@ -6,6 +6,7 @@
 mod activation;
 mod answers;
 mod api;
+mod cache_warming;
 mod compaction;
 mod conflicts;
 mod crash_matrix;

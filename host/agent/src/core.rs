@@ -20,6 +20,7 @@ use crate::{
     session::{Session, SessionError},
     told::Told,
     tool::Tool,
+    warming::Warming,
 };
 use serde_json::{Map, Value};
 use std::{
@@ -55,6 +56,7 @@ pub(crate) struct Core {
     max_continuations: AtomicUsize,
     recovery: Mutex<Arc<RecoverySettings>>,
     compaction: Mutex<Arc<CompactionSettings>>,
+    pub warming: Warming,
     pub stopped: CancellationToken,
 }
 
@@ -202,6 +204,7 @@ impl Core {
             max_continuations: AtomicUsize::new(MAX_CONTINUATIONS),
             recovery: Mutex::default(),
             compaction: Mutex::default(),
+            warming: Warming::default(),
             stopped: CancellationToken::new(),
         }
     }

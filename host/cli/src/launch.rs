@@ -159,6 +159,7 @@ pub async fn launch(
         .queue_modes(settings.steering_mode, settings.follow_up_mode)
         .recovery(settings.recovery.clone())
         .compaction(settings.compaction.clone())
+        .cache_warming(settings.cache_warming)
         .scoped_models(scope);
     // Before the extensions are bound: what they had to say until now comes with that.
     let events = engine.handle().subscribe();
