@@ -85,6 +85,7 @@ impl Digest {
             steering_mode: self.steering_mode,
             follow_up_mode: self.follow_up_mode,
             auto_retry: self.auto_retry,
+            lent: Vec::new(),
             system_prompt: String::new(),
             signal: None,
         }

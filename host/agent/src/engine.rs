@@ -15,11 +15,12 @@ use crate::{
     jobs::{self, Job},
     model::{Model, ModelInfo, Models, ThinkingLevel},
     ops,
+    prompt::lent::{Lender, Skill, Template},
     providers::Providers,
     queue::QueueMode,
     recovery::RecoverySettings,
     session::Session,
-    tool::Tool,
+    tool::{FitImages, Tool},
 };
 use serde_json::{Map, Value};
 use std::{panic::AssertUnwindSafe, path::PathBuf, sync::Arc};
@@ -51,6 +52,8 @@ pub struct PromptParts {
     pub custom_prompt: Option<String>,
     pub append_system_prompt: Option<String>,
     pub context_files: Vec<ContextFile>,
+    pub skills: Vec<Skill>,
+    pub prompts: Vec<Template>,
 }
 
 /// An engine that has a handle and does nothing yet.
@@ -104,6 +107,7 @@ impl Engine {
             steering_mode: QueueMode::default(),
             follow_up_mode: QueueMode::default(),
             auto_retry: true,
+            lent: Vec::new(),
             system_prompt: String::new(),
             signal: None,
         };
@@ -133,6 +137,20 @@ impl Engine {
     #[must_use]
     pub fn max_hook_continuations(self, most: usize) -> Self {
         self.core.set_max_continuations(most);
+        self
+    }
+
+    /// Who reads what is lent to the prompt. Without one it stays what the configuration says.
+    #[must_use]
+    pub fn lender(self, lender: Arc<dyn Lender>) -> Self {
+        self.core.set_lender(lender);
+        self
+    }
+
+    /// Who makes the images of results fit. Without one they stay as they are.
+    #[must_use]
+    pub fn images(self, fit: Arc<dyn FitImages>) -> Self {
+        self.core.fit_images.get_or_init(|| fit);
         self
     }
 

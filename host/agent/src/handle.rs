@@ -5,6 +5,7 @@ use crate::{
     event::Event,
     model::{ModelInfo, ThinkingLevel},
     op::{Dialog, DialogAnswer, Op, OpError},
+    prompt::lent::LentCommand,
     providers::Providers,
     queue::QueueMode,
     tool::ToolSpec,
@@ -67,6 +68,8 @@ pub struct View {
     pub steering_mode: QueueMode,
     pub follow_up_mode: QueueMode,
     pub auto_retry: bool,
+    /// Commands that are no extension's: templates, then skills.
+    pub lent: Vec<LentCommand>,
     /// Of the current or last run.
     pub system_prompt: String,
     /// The current run's; `None` when idle.

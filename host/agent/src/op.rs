@@ -83,6 +83,8 @@ pub enum Op {
     },
     /// Ends the waiting for the next attempt, and with it the run.
     AbortRetry,
+    /// `{"commands": [..]}` of extensions, templates and skills, in that order.
+    GetCommands,
     /// What the next system prompt is made of.
     GetSystemPromptOptions,
     /// Goes through `input` with source `extension`, always starts or joins a run.

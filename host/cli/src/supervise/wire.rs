@@ -81,7 +81,7 @@ pub enum FromEngine {
         catalogue: Catalogue,
         warnings: Vec<Card>,
         /// What is left of the command line to say.
-        messages: Vec<String>,
+        messages: Vec<Said>,
         /// The session is not a new one.
         resumed: Option<Resumed>,
     },

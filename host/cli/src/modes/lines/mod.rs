@@ -49,7 +49,7 @@ struct Prompt<'a> {
     /// A command of the user runs.
     bash: bool,
     /// Messages that wait for their turn: of the command line, or typed while a run ends.
-    first: VecDeque<String>,
+    first: VecDeque<Said>,
     ready: bool,
     interrupted: bool,
     /// Nobody types any more. Over a pipe that ends the program once it is idle.
@@ -213,17 +213,18 @@ impl Prompt<'_> {
     fn say_first(&mut self) {
         if self.idle()
             && self.dialogs.is_empty()
-            && let Some(text) = self.first.pop_front()
+            && let Some(said) = self.first.pop_front()
         {
-            self.say(text);
+            self.say(said);
         }
     }
 
-    fn say(&mut self, text: String) {
+    fn say(&mut self, said: Said) {
+        let Said { text, images } = said;
         self.view.typed(&text);
         self.ask(Op::Prompt {
             text,
-            images: Vec::new(),
+            images,
             // A run may begin between here and there; then this steers it.
             streaming_behavior: Some(StreamingBehavior::Steer),
             source: InputSource::Interactive,

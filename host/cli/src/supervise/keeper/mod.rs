@@ -54,7 +54,7 @@ pub type Started = Result<First, Card>;
 pub struct First {
     pub warnings: Vec<Card>,
     /// What is left of the command line to say.
-    pub messages: Vec<String>,
+    pub messages: Vec<Said>,
     pub resumed: Option<Resumed>,
 }
 
