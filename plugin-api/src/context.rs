@@ -173,6 +173,7 @@ impl Context {
 mod asynchronous {
     use super::{Call, Context, Empty, Result};
     use crate::{
+        SessionSetup,
         call::Request,
         protocol::{
             agent::SystemPromptOptions,
@@ -248,12 +249,20 @@ mod asynchronous {
             self.0.call.ask("getSystemPromptOptions", &Empty {})
         }
         /// Another session that begins as this one until an entry: before it, or at it. Answered
-        /// as [`CommandContext::new_session`] is, also with `unsupported` by a host without it.
+        /// as [`CommandContext::new_session`] is.
+        ///
+        /// # Errors
+        /// `invalid_fork_entry`: not there, or (before) no message of the user; `session_unsaved`:
+        /// nothing was said yet. The session stays as it is.
         pub fn fork(&self, entry_id: &str, at: ForkPosition, options: NewSession) -> Request<SessionChange> {
             let body = Fork { entry_id, position: at };
             self.replaced("fork", &body, options)
         }
-        /// Goes on with the session of this file.
+        /// Goes on with the session of this file. The one that is open already is no change.
+        ///
+        /// # Errors
+        /// `session_io`, `session_foreign`, `session_too_new`, `session_locked`: it cannot be
+        /// opened, and the session stays as it is.
         pub fn switch_session(
             &self,
             file: impl Into<PathBuf>,
@@ -261,7 +270,10 @@ mod asynchronous {
         ) -> Request<SessionChange> {
             self.replaced("switchSession", &Switch { path: file.into() }, options)
         }
-        /// Goes to another place of this session's tree.
+        /// Goes to another place of this session's tree; the context stays valid.
+        ///
+        /// # Errors
+        /// `busy` while anything runs, `unknown_entry`, `summary_failed`.
         pub fn navigate_tree(&self, target_id: &str, options: &NavigateTree) -> Request<SessionChange> {
             self.0.call.ask("navigateTree", &Navigate { target_id, options })
         }
@@ -283,9 +295,10 @@ mod asynchronous {
         }
         /// Starts another session. Resolves when `with_session` has returned; afterwards
         /// this context is stale.
-        pub fn new_session(&self, options: NewSession) -> Request<SessionChange> {
+        pub fn new_session(&self, mut options: NewSession) -> Request<SessionChange> {
             let parent_session = options.parent_session.clone();
-            self.replaced("newSession", &New { parent_session }, options)
+            let setup = std::mem::take(&mut options.setup);
+            self.replaced("newSession", &New { parent_session, setup }, options)
         }
     }
 
@@ -294,6 +307,8 @@ mod asynchronous {
     struct New {
         #[serde(skip_serializing_if = "Option::is_none")]
         parent_session: Option<PathBuf>,
+        #[serde(skip_serializing_if = "SessionSetup::is_empty")]
+        setup: SessionSetup,
     }
 
     #[derive(serde::Serialize)]
@@ -339,6 +354,7 @@ mod asynchronous {
     #[derive(Default)]
     pub struct NewSession {
         parent_session: Option<PathBuf>,
+        setup: SessionSetup,
         with_session: Option<WithSession>,
     }
 
@@ -351,6 +367,13 @@ mod asynchronous {
         #[must_use]
         pub fn parent_session(mut self, file: impl Into<PathBuf>) -> Self {
             self.parent_session = Some(file.into());
+            self
+        }
+        /// What the new session holds before its `session_start`. For `new_session` only: a
+        /// session that is forked or gone on with has its entries.
+        #[must_use]
+        pub fn setup(mut self, write: impl FnOnce(&mut SessionSetup)) -> Self {
+            write(&mut self.setup);
             self
         }
         /// Runs in the new session, once its `session_start` and `resources_discover` are

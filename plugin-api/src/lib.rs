@@ -152,7 +152,7 @@ pub use protocol::context::ForkPosition;
 pub use provider::{ProviderStream, StreamingProvider};
 pub use render::Shortcut;
 pub use service::{Service, ServiceHandle, ServiceToken, ServiceWatch};
-pub use session::SessionManager;
+pub use session::{SessionManager, SessionSetup};
 pub use signal::CancelSignal;
 pub use state::{KeepAlive, SessionState};
 pub use surface::Placement;

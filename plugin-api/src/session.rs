@@ -5,10 +5,12 @@ use crate::{
     error::Result,
     protocol::{
         context::SessionGet,
+        message::CustomMessage,
         session::{SessionEntry, SessionHeader, SessionNameState, SessionTreeNode},
     },
 };
 use serde::de::DeserializeOwned;
+use serde_json::json;
 use std::{collections::HashMap, path::PathBuf};
 
 /// Getters of the session. Each fails with `stale_context` once the generation is replaced.
@@ -100,6 +102,40 @@ impl SessionManager {
     }
 }
 
+/// What a session begins with, before anybody is told of it: see `NewSession::setup`.
+#[derive(Clone, Debug, Default, serde::Serialize)]
+#[serde(transparent)]
+pub struct SessionSetup(Vec<serde_json::Value>);
+
+impl SessionSetup {
+    /// State of yours, which no model sees; read again with `SessionEntry::data_as`.
+    ///
+    /// # Errors
+    /// The data is no JSON.
+    pub fn append_entry(&mut self, custom_type: &str, data: &impl serde::Serialize) -> Result<()> {
+        let data = serde_json::to_value(data)?;
+        self.0.push(json!({"type": "custom", "customType": custom_type, "data": data}));
+        Ok(())
+    }
+    /// Read by the model with the first prompt.
+    ///
+    /// # Errors
+    /// Its details are no JSON.
+    pub fn append_message(&mut self, message: CustomMessage) -> Result<()> {
+        let mut entry = serde_json::to_value(message)?;
+        entry["type"] = "custom_message".into();
+        self.0.push(entry);
+        Ok(())
+    }
+    /// The name of the session.
+    pub fn name(&mut self, name: impl Into<String>) {
+        self.0.push(json!({"type": "session_info", "name": name.into()}));
+    }
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
 /// Children after their parents, as they are in a file; a parent that is not there makes a root.
 fn tree(entries: Vec<SessionEntry>) -> Vec<SessionTreeNode> {
     let text = |e: &SessionEntry, key: &str| e.fields.get(key).and_then(|v| v.as_str()).map(str::to_owned);
@@ -135,7 +171,6 @@ fn tree(entries: Vec<SessionEntry>) -> Vec<SessionTreeNode> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn entries_become_a_tree_with_their_last_labels_in_file_order() {

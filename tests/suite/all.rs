@@ -31,6 +31,7 @@ mod pins;
 mod program;
 mod prompt;
 mod refusals;
+mod sessions;
 mod small_server;
 mod supervisor;
 mod tidy;

@@ -78,6 +78,8 @@ pub(crate) struct State {
     /// `agent_settled` is being told.
     pub settling: bool,
     pub bash: Option<CancellationToken>,
+    /// The session goes to another place of its tree; may be stopped.
+    pub navigation: Option<CancellationToken>,
     /// Of the extensions' commands that are running.
     pub commands: CancellationToken,
     /// `setAutoRetry`.
@@ -111,6 +113,7 @@ impl State {
             closing: CancellationToken::new(),
             settling: false,
             bash: None,
+            navigation: None,
             commands: CancellationToken::new(),
             auto_retry: true,
             retry: None,
@@ -365,7 +368,9 @@ impl Core {
         };
         let trusted = self.handle.view(|v| v.project_trusted);
         let found = self.hooks.resources();
-        let Ok(loan) = tokio::task::spawn_blocking(move || lender.lend(trusted, &found)).await else { return };
+        let Ok(loan) = tokio::task::spawn_blocking(move || lender.lend(trusted, &found)).await else {
+            return;
+        };
         self.handle.update_view(|v| v.lent = lent::commands(&loan.parts));
         *self.parts.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(loan.parts);
         for warning in loan.warnings {

@@ -204,10 +204,7 @@ impl Engine {
 
 /// The nearest level a model has.
 pub(crate) fn clamp(level: ThinkingLevel, model: Option<&ModelInfo>) -> ThinkingLevel {
-    match model {
-        Some(info) if !info.reasoning => ThinkingLevel::Off,
-        _ => level,
-    }
+    model.map_or(level, |info| info.clamp(level))
 }
 
 /// A session says what it runs with, unless it says so already.

@@ -124,6 +124,13 @@ pub enum Event {
         #[serde(with = "crate::lossy_path::option")]
         session_file: Option<PathBuf>,
     },
+    /// The session is at another place of its tree: what is shown of it is another branch.
+    TreeMoved {
+        new_leaf_id: Option<String>,
+        old_leaf_id: Option<String>,
+        /// What was gone back before, to be said again.
+        editor_text: Option<String>,
+    },
     /// A question of an extension; answer with `Op::Answer`.
     DialogOpened {
         id: u64,

@@ -4,19 +4,15 @@
 use crate::{
     admission,
     core::{Core, Reply},
-    decisions::{BeforeEvent, SessionBefore, Veto},
-    engine::record_model,
     event::Event,
-    hooks::{InputSource, Notice, Origin, Replace, SessionRef, ShutdownReason, StartReason},
+    hooks::{InputSource, Notice, Origin, Replace, ShutdownReason, StartReason},
+    lifecycle::{self, Navigation, Prepared, Successor},
     message::{CustomMessage, ImageContent, MessageContent},
     op::OpError,
     queue::Queued,
-    run,
-    session::Session,
-    told,
+    run, told,
 };
-use serde_json::json;
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -30,11 +26,16 @@ pub(crate) enum Job {
         origin: Option<Origin>,
         reply: Reply,
     },
-    /// `agreed`: `session_before_switch` was asked and let it pass.
-    NewSession {
-        parent_session: Option<PathBuf>,
+    /// `prepared`: the hooks agreed, and it is open.
+    Replace {
+        to: Successor,
         origin: Option<Origin>,
-        agreed: bool,
+        prepared: Option<Box<Prepared>>,
+        reply: Reply,
+    },
+    Navigate {
+        to: Navigation,
+        cancel: CancellationToken,
         reply: Reply,
     },
     Shutdown {
@@ -84,13 +85,10 @@ async fn work_off(core: &Arc<Core>, mut jobs: mpsc::UnboundedReceiver<Job>) {
         match job {
             Job::Run(job) => run::run(core, job).await,
             Job::Reload { names, origin, reply } => reload(core, names, origin, reply).await,
-            Job::NewSession { parent_session, origin, agreed, reply } => {
-                if agreed || may_leave(core).await {
-                    new_session(core, parent_session, origin, reply).await;
-                } else {
-                    reply.ok(json!({"cancelled": true}));
-                }
+            Job::Replace { to, origin, prepared, reply } => {
+                lifecycle::replace(core, to, origin, prepared, reply).await;
             }
+            Job::Navigate { to, cancel, reply } => lifecycle::navigate(core, to, cancel, reply).await,
             Job::Shutdown { reason, from_signal, done } => {
                 say_the_rest(core).await;
                 core.hooks.session_shutdown(reason, from_signal).await;
@@ -117,29 +115,17 @@ async fn start(core: &Arc<Core>) {
     for notice in notices {
         core.notify("warning", notice);
     }
+    lifecycle::recover(core, reason).await;
 }
 
-fn ready(core: &Core, reason: StartReason) {
+pub(crate) fn ready(core: &Core, reason: StartReason) {
     let (session_id, session_file) = core.handle.view(|v| (v.session_id.clone(), v.session_file.clone()));
     core.handle.emit(Event::SessionReady { reason, session_id, session_file });
 }
 
 /// What happened in a session is told before its extensions go. Who is told may hang.
-async fn say_the_rest(core: &Core) {
+pub(crate) async fn say_the_rest(core: &Core) {
     let _ = tokio::time::timeout(REST, core.tell_all()).await;
-}
-
-/// `session_before_switch` for a new session.
-pub(crate) async fn may_leave(core: &Core) -> bool {
-    let before = SessionBefore::new(BeforeEvent::Switch, json!({"reason": "new"}));
-    match core.dispatch(&core.stopped, core.hooks.session_before(before)).await {
-        Some(Veto { cancelled_by: Some(by), .. }) => {
-            core.notify("info", format!("{by} keeps this session open: no new one was started."));
-            false
-        }
-        Some(_) => true,
-        None => false,
-    }
 }
 
 async fn reload(core: &Arc<Core>, names: Vec<String>, origin: Option<Origin>, reply: Reply) {
@@ -159,64 +145,10 @@ async fn reload(core: &Arc<Core>, names: Vec<String>, origin: Option<Origin>, re
 }
 
 /// Told to whoever asked; to everyone if nobody did.
-fn failed(core: &Core, code: &str, message: String, reply: Reply) {
+pub(crate) fn failed(core: &Core, code: &str, message: String, reply: Reply) {
     if reply.wanted() {
         reply.err(code, message);
     } else {
         core.notify("error", message);
-    }
-}
-
-async fn new_session(core: &Arc<Core>, parent: Option<PathBuf>, origin: Option<Origin>, reply: Reply) {
-    let reason = StartReason::New;
-    let (next, previous) = {
-        let old = core.session();
-        let dir = old.dir().to_owned();
-        let next = match old.is_in_memory() {
-            true => Session::in_memory(&core.cwd, &dir),
-            false => Session::create(&core.cwd, &dir, parent.as_deref()),
-        };
-        (next, SessionRef { id: old.id().to_owned(), file: old.file().map(Into::into) })
-    };
-    let target = SessionRef { id: next.id().to_owned(), file: None };
-    let swapped = core.clone();
-    let swap = Box::new(move || {
-        install(&swapped, next);
-        Ok(())
-    });
-    say_the_rest(core).await;
-    let outcome = core.hooks.replace(Replace::Session { reason, target, previous, origin }, swap).await;
-    core.refresh_tools();
-    core.borrow().await;
-    match outcome {
-        Ok(report) => {
-            for note in report.notes {
-                core.notify("warning", note);
-            }
-            ready(core, reason);
-            reply.ok(json!({"cancelled": false}));
-        }
-        Err(why) => failed(core, "new_session_failed", format!("The session did not change: {why}"), reply),
-    }
-}
-
-/// The old session's file is closed with it; what waited for it goes too.
-fn install(core: &Core, mut next: Session) {
-    let (model, thinking, emptied) = {
-        let mut state = core.state();
-        let emptied = !state.queue.is_empty();
-        state.queue.clear();
-        state.next_turn.clear();
-        state.pending_bash.clear();
-        core.show_run(&state);
-        (state.model.clone(), state.thinking, emptied)
-    };
-    if let Err(e) = record_model(&mut next, model.as_deref(), thinking) {
-        next.note(e.to_string());
-    }
-    *core.session() = next;
-    core.show_session();
-    if emptied {
-        core.queue_changed();
     }
 }

@@ -41,13 +41,14 @@ impl ThinkingLevel {
 }
 
 /// A model as the catalogue, `models.json` or an extension describes it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelInfo {
     pub id: String,
     pub name: String,
     pub provider: String,
-    /// The wire format: `anthropic-messages`, `openai-completions`, `offline`.
+    /// The wire format: `anthropic-messages`, `openai-completions`, `openai-responses`,
+    /// `google-generative-ai`, `offline`.
     pub api: String,
     #[serde(default)]
     pub base_url: String,
@@ -66,6 +67,37 @@ pub struct ModelInfo {
     /// Tokens of one answer.
     #[serde(default)]
     pub max_tokens: u64,
+    /// The levels it tells apart, `off` among them if it can be told not to think. Empty: all
+    /// of them if it thinks, `off` alone if not.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub thinking_levels: Vec<ThinkingLevel>,
+    /// It takes system messages between the others. Without it a prompt that changed is sent
+    /// whole, in front.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub mid_conversation_system: bool,
+}
+
+impl ModelInfo {
+    /// The levels a person may choose, lowest first; never empty.
+    pub fn levels(&self) -> Vec<ThinkingLevel> {
+        match (self.reasoning, self.thinking_levels.is_empty()) {
+            (false, _) => vec![ThinkingLevel::Off],
+            (true, true) => ThinkingLevel::ALL.to_vec(),
+            (true, false) => {
+                ThinkingLevel::ALL.into_iter().filter(|l| self.thinking_levels.contains(l)).collect()
+            }
+        }
+    }
+
+    /// The nearest level it has: the next lower one, else the lowest. Who asks for thinking is not
+    /// given none as long as there is some.
+    pub fn clamp(&self, level: ThinkingLevel) -> ThinkingLevel {
+        let levels = self.levels();
+        let thinks = |l: &ThinkingLevel| level == ThinkingLevel::Off || *l != ThinkingLevel::Off;
+        let lower = levels.iter().copied().filter(thinks).rfind(|l| *l <= level);
+        let lowest = || levels.iter().copied().find(thinks);
+        lower.or_else(lowest).or_else(|| levels.first().copied()).unwrap_or_default()
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -88,9 +120,11 @@ pub struct ToolDeclaration {
 }
 
 /// One request. `messages` holds only `user`, `assistant` and `toolResult`, every
-/// tool call answered exactly once (`pairing` sees to it).
+/// tool call answered exactly once (`pairing` sees to it); for a model that takes them between
+/// the others also `system`, each with the text of one change.
 #[derive(Clone, Debug)]
 pub struct ModelRequest {
+    /// What stands in front: all of the prompt, or its beginning where later changes are messages.
     pub system_prompt: String,
     pub messages: Vec<Message>,
     pub tools: Vec<ToolDeclaration>,
@@ -141,5 +175,32 @@ pub trait Models: Send + Sync {
     /// What is wrong with the description, for a person.
     fn configure(&self, provider: &str, _config: &Value) -> Result<Vec<Arc<dyn Model>>, String> {
         Err(format!("provider {provider}: this program takes no provider descriptions"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_level_is_clamped_to_the_next_lower_one_and_thinking_never_to_none() {
+        use ThinkingLevel::{High, Low, Max, Medium, Minimal, Off, Xhigh};
+        let model = |reasoning, levels: &[ThinkingLevel]| ModelInfo {
+            reasoning,
+            thinking_levels: levels.to_vec(),
+            ..ModelInfo::default()
+        };
+        for (model, asked, got) in [
+            (model(false, &[]), High, Off),
+            (model(true, &[]), Max, Max),
+            (model(true, &[Off, Low, High]), Medium, Low),
+            (model(true, &[Off, Low, High]), Minimal, Low),
+            (model(true, &[Off, Low, High]), Max, High),
+            (model(true, &[Off, Low, High]), Off, Off),
+            (model(true, &[Low, High]), Off, Low),
+            (model(true, &[High, Low]), Xhigh, High),
+        ] {
+            assert_eq!(model.clamp(asked), got, "{:?} {asked:?}", model.thinking_levels);
+        }
     }
 }

@@ -12,7 +12,9 @@ use serde_json::Value;
 use std::path::PathBuf;
 
 /// Each op is answered once its state change is accepted, never after the events it causes.
-/// `Reload` and `NewSession` are the exception: they resolve after the successor's session_start.
+/// `Reload` and what replaces the session (`NewSession`, `SwitchSession`, `ImportSession`, `Fork`,
+/// `Clone`) are the exception: they resolve after the successor's session_start and
+/// resources_discover. Whatever refuses one of them leaves the session that is there as it was.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum Op {
@@ -46,11 +48,90 @@ pub enum Op {
         now: bool,
         origin: Option<Origin>,
     },
-    /// Answers `{"cancelled": bool}`.
+    /// Answers `{"cancelled": bool}`; true: a handler of `session_before_switch` keeps this session.
     NewSession {
         parent_session: Option<PathBuf>,
         origin: Option<Origin>,
+        /// What the new session holds before its session_start.
+        #[serde(default)]
+        setup: Vec<SetupEntry>,
     },
+    /// Goes on with the session of this file; a relative path is the session folder's, or the
+    /// current folder's. Ends a run that goes on. Answers `{"cancelled": bool}`. The file that is
+    /// open already is no change.
+    SwitchSession {
+        #[serde(with = "crate::lossy_path")]
+        path: PathBuf,
+        origin: Option<Origin>,
+    },
+    /// Copies a session file from anywhere into the session folder, as a session of this folder,
+    /// and goes on with it. Answers as `SwitchSession`.
+    ImportSession {
+        #[serde(with = "crate::lossy_path")]
+        path: PathBuf,
+        origin: Option<Origin>,
+    },
+    /// Another session that begins as this one until an entry. `Before` takes a user message and
+    /// leaves it out. Answers `{"cancelled": bool, "text"?}`: what that message said, for an editor.
+    Fork {
+        entry_id: String,
+        position: ForkPosition,
+        origin: Option<Origin>,
+    },
+    /// A fork at the place where the session is. Answers `{"cancelled": bool}`.
+    Clone {
+        origin: Option<Origin>,
+    },
+    /// Goes to another place of this session's tree; refused with `busy` while anything runs.
+    /// A user message or a custom one is gone back before, and its text is for an editor; all
+    /// else is gone to. Answers `{"cancelled": bool, "aborted"?, "editorText"?, "summaryEntry"?}`.
+    NavigateTree {
+        target_id: String,
+        /// What is left is kept in short, by the model, unless an extension gives the text.
+        #[serde(default)]
+        summarize: bool,
+        #[serde(default)]
+        custom_instructions: Option<String>,
+        /// They are the whole prompt of the summary.
+        #[serde(default)]
+        replace_instructions: bool,
+        /// For the summary, or for the target without one.
+        #[serde(default)]
+        label: Option<String>,
+    },
+    /// Answers `{"nodes": [..], "leafId"}`: all entries but labels in the order of a tree view, each
+    /// `{"id", "parentId", "type", "role"?, "text", "label"?, "timestamp", "depth", "onPath"}`. `text`
+    /// is its beginning on one line; `depth` grows only where branches part.
+    SessionTree,
+    /// Answers `{"entries": [..], "leafId"}` in file order, `since` an entry, or all.
+    SessionEntries {
+        #[serde(default)]
+        since: Option<String>,
+    },
+    /// Answers `{"messages": [..]}`: the way from the root to the leaf, as a screen shows it.
+    SessionMessages,
+    /// What can be forked before: the user's messages on this branch, oldest first. Answers
+    /// `{"messages": [{"entryId", "text"}]}`.
+    ForkMessages,
+    /// Answers `{"sessions": [..], "total", "offset"}`, the last written first, each
+    /// `{"path", "id", "cwd", "name"?, "firstMessage"?, "created", "modified", "size", "current"}`;
+    /// times are milliseconds. `all`: of every folder. `search`: every word of it is in the name, the
+    /// first message, the id or the folder.
+    ListSessions {
+        #[serde(default)]
+        all: bool,
+        #[serde(default)]
+        search: Option<String>,
+        #[serde(default)]
+        offset: usize,
+        /// 0: all of them.
+        #[serde(default)]
+        limit: usize,
+    },
+    /// Answers `{"sessionId", "sessionFile", "sessionName", "userMessages", "assistantMessages",
+    /// "toolCalls", "toolResults", "totalMessages", "entries", "branches", "fileSize", "tokens":
+    /// {"input", "output", "cacheRead", "cacheWrite", "total"}, "cost"}`.
+    SessionStats,
     /// Answers an open dialog.
     Answer {
         id: u64,
@@ -133,6 +214,29 @@ pub enum Op {
     },
     /// Ends the engine as a reload ends a generation: another one takes the session over.
     HandOver,
+}
+
+/// Where a fork begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ForkPosition {
+    /// At the parent of the entry, which must be a message of the user.
+    #[default]
+    Before,
+    /// With the entry.
+    At,
+}
+
+/// What a new session begins with, before anybody is told of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub enum SetupEntry {
+    /// State of an extension, which no model sees.
+    Custom { custom_type: String, data: Option<Value> },
+    /// Read by the model with the first prompt.
+    CustomMessage(OutgoingMessage),
+    /// The session's name.
+    SessionInfo { name: String },
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

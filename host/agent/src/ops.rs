@@ -7,8 +7,9 @@ use crate::{
     engine::{clamp, model_fields, thinking_fields},
     event::Event,
     handle::OpRequest,
-    hooks::{InputSource, ModelSource, Origin, ShutdownReason, StreamingBehavior},
-    jobs::{Job, RunJob, RunStart, may_leave},
+    hooks::{InputSource, ModelSource, ShutdownReason, StreamingBehavior},
+    jobs::{Job, RunJob, RunStart},
+    lifecycle::{self, Navigation, Successor},
     message::{ImageContent, MessageContent},
     model::ThinkingLevel,
     op::{Op, OpError},
@@ -18,7 +19,7 @@ use crate::{
     user_bash,
 };
 use serde_json::{Map, Value, json};
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -105,7 +106,30 @@ impl Core {
                 self.before_replacement("The reload", now);
                 self.job(Job::Reload { names, origin, reply });
             }
-            Op::NewSession { parent_session, origin } => self.new_session(parent_session, origin, reply),
+            Op::NewSession { parent_session: parent, origin, setup } => {
+                self.replace_session(Successor::New { parent, setup }, origin, reply);
+            }
+            Op::SwitchSession { path, origin } => {
+                self.replace_session(Successor::Resume { path }, origin, reply);
+            }
+            Op::ImportSession { path, origin } => {
+                self.replace_session(Successor::Import { path }, origin, reply);
+            }
+            Op::Fork { entry_id, position, origin } => {
+                self.replace_session(Successor::Fork { entry_id, position }, origin, reply);
+            }
+            Op::Clone { origin } => self.replace_session(Successor::Clone, origin, reply),
+            Op::NavigateTree { target_id, summarize, custom_instructions, replace_instructions, label } => {
+                let to =
+                    Navigation { target_id, summarize, custom_instructions, replace_instructions, label };
+                self.navigate_tree(to, reply);
+            }
+            query @ (Op::SessionTree
+            | Op::SessionEntries { .. }
+            | Op::SessionMessages
+            | Op::ForkMessages
+            | Op::ListSessions { .. }
+            | Op::SessionStats) => lifecycle::query(self, query, reply),
             Op::AppendEntry { custom_type, data } => {
                 let mut fields = Map::new();
                 fields.insert("customType".into(), custom_type.into());
@@ -154,6 +178,9 @@ impl Core {
         if let Some(bash) = &state.bash {
             bash.cancel();
         }
+        if let Some(navigation) = &state.navigation {
+            navigation.cancel();
+        }
         std::mem::take(&mut state.commands).cancel();
         drop(state);
         reply.ok(Value::Null);
@@ -180,7 +207,7 @@ impl Core {
         reply.ok(Value::Null);
     }
 
-    fn before_replacement(&self, what: &str, now: bool) {
+    pub(crate) fn before_replacement(&self, what: &str, now: bool) {
         if now {
             cancel_runs(&self.state());
         } else if !self.state().idle() {
@@ -188,20 +215,17 @@ impl Core {
         }
     }
 
-    /// Nothing is torn down before the hooks agreed: while a run goes on they are asked beside it.
-    fn new_session(self: &Arc<Self>, parent: Option<PathBuf>, origin: Option<Origin>, reply: Reply) {
-        if self.state().idle() {
-            return self.job(Job::NewSession { parent_session: parent, origin, agreed: false, reply });
-        }
-        let core = self.clone();
-        tokio::spawn(async move {
-            if may_leave(&core).await {
-                core.before_replacement("The new session", true);
-                core.job(Job::NewSession { parent_session: parent, origin, agreed: true, reply });
-            } else {
-                reply.ok(json!({"cancelled": true}));
+    /// Where the session is may not change under a run, nor under another such walk.
+    fn navigate_tree(&self, to: Navigation, reply: Reply) {
+        let cancel = {
+            let mut state = self.state();
+            if !state.idle() || state.navigation.is_some() {
+                return reply
+                    .err("busy", "The session is at work: it can be gone back in when it has settled.");
             }
-        });
+            state.navigation.insert(CancellationToken::new()).clone()
+        };
+        self.job(Job::Navigate { to, cancel, reply });
     }
 
     /// Accepts a run: from here on the engine is not idle. Takes the lock that saw it idle, since

@@ -11,9 +11,18 @@ use std::collections::HashSet;
 pub const UNANSWERED: &str =
     "No result was recorded for this call: the run ended before it did. It may or may not have taken effect.";
 
-/// The messages of a request.
+/// The messages of a request, without those of the system.
 pub fn for_model(messages: Vec<Message>) -> Vec<Message> {
     pair(messages.into_iter().filter_map(as_sent).collect())
+}
+
+/// The same; system messages stay where they are.
+pub fn for_model_with_systems(messages: Vec<Message>) -> Vec<Message> {
+    let sent = |message| match message {
+        Message::System(_) => Some(message),
+        _ => as_sent(message),
+    };
+    pair(messages.into_iter().filter_map(sent).collect())
 }
 
 /// How each kind of message is told to a model.

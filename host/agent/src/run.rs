@@ -366,6 +366,11 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// Changes of the prompt are sent as messages. A forced prompt is sent whole: it is not recorded.
+    pub fn chronological(&self) -> bool {
+        self.model.info().mid_conversation_system && self.plan.options.force_system_prompt.is_none()
+    }
+
     /// A whole message enters the run. Answers its entry id.
     pub async fn record(&mut self, message: Message) -> Result<(Message, String), SessionError> {
         self.message_start(&message).await;

@@ -10,7 +10,7 @@ use crate::{
     op::{DeliverAs, OutgoingMessage, SendOptions},
     ops::cancel_runs,
     queue::Queued,
-    session::SessionError,
+    session::{RECONCILIATION, SessionError},
 };
 use serde_json::{Value, json};
 
@@ -85,8 +85,6 @@ fn custom(message: OutgoingMessage, options: &SendOptions) -> CustomMessage {
         extra,
     }
 }
-
-const RECONCILIATION: &str = "protectedReconciliation";
 
 impl Core {
     pub(crate) fn send_message(&self, message: OutgoingMessage, options: SendOptions, reply: Reply) {
@@ -174,7 +172,8 @@ impl Core {
     fn keep(&self, custom: &mut CustomMessage, place: StreamingBehavior) -> Result<(), SessionError> {
         let mut kept = custom.clone();
         kept.display = false;
-        kept.extra.insert(RECONCILIATION.into(), json!({"delivery": place}));
+        let note = json!({"delivery": place, "display": custom.display});
+        kept.extra.insert(RECONCILIATION.into(), note);
         let entry = self.append_message(&Message::Custom(kept), true)?;
         custom.extra.insert(RECONCILIATION.into(), json!({"consumes": entry}));
         Ok(())

@@ -6,7 +6,7 @@ use crate::{
     arguments,
     batch::ReadyCall,
     boundary::Boundary,
-    budget,
+    budget, chronology,
     event::Event,
     hooks::{Notice, ToolCallOutcome, ToolCallRequest, ToolExecutionEnd, ToolResultRequest, TurnEnd},
     message::{AssistantMessage, Extra, Message, StopReason, ToolCall, ToolResultMessage, now_ms},
@@ -84,11 +84,12 @@ impl Run<'_> {
     async fn ask_model(&mut self) -> AssistantMessage {
         admit_all(self.core, &self.cancel).await;
         self.catch_up().await;
-        let (system_prompt, messages) = self.context().await;
+        let (whole, messages) = self.context().await;
+        let (system_prompt, messages) = chronology::place(self.chronological(), whole, messages);
         let (session_id, thinking) = self.core.handle.view(|v| (v.session_id.clone(), v.thinking));
         let request = ModelRequest {
             system_prompt,
-            messages: pairing::for_model(messages),
+            messages,
             tools: self.tools.iter().map(|t| declaration(&**t)).collect(),
             thinking,
             max_tokens: self.recovery.max_tokens,

@@ -97,13 +97,37 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub script: Option<PathBuf>,
 
+    /// Write what providers are asked and answer to a new file, without keys
+    #[arg(long, value_name = "FILE", hide_short_help = true, conflicts_with = "replay")]
+    pub record: Option<PathBuf>,
+
+    /// Answer from such a file, without network
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub replay: Option<PathBuf>,
+
     /// Go on with the newest session of this folder
     #[arg(short = 'c', long = "continue")]
     pub continue_session: bool,
 
-    /// Go on with this session
+    /// Choose a session to go on with
+    #[arg(short = 'r', long = "resume", conflicts_with_all = ["continue_session", "session", "fork"])]
+    pub resume: bool,
+
+    /// Go on with this session: a file, or the beginning of its id
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub session: Option<PathBuf>,
+
+    /// A session of this folder that begins as another one: a file, or the beginning of its id
+    #[arg(long, value_name = "FILE", hide_short_help = true, conflicts_with_all = ["continue_session", "session"])]
+    pub fork: Option<PathBuf>,
+
+    /// The id of the session; one that is there already is gone on with
+    #[arg(long, value_name = "ID", hide_short_help = true, conflicts_with_all = ["continue_session", "session"])]
+    pub session_id: Option<String>,
+
+    /// What the session is called
+    #[arg(long, value_name = "TEXT", hide_short_help = true)]
+    pub name: Option<String>,
 
     /// Where sessions are kept
     #[arg(long, value_name = "DIR", hide_short_help = true)]

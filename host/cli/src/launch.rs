@@ -10,7 +10,7 @@ use crate::{
     lending::Lending,
     paths::{self, Paths},
     said::{self, Said},
-    session_place,
+    session_choice, session_place,
     settings::{Around, Settings},
     tool_names, trust,
 };
@@ -22,10 +22,10 @@ use atomic_agent::{
     hooks::{Hooks, StartReason},
     model::{Model, ModelInfo, Models, ThinkingLevel},
     op::Op,
-    session::{self, Session, SessionError},
+    session::Session,
 };
 use atomic_extensions::{Extensions, ExtensionsConfig, FlagKind};
-use atomic_models::{ModelSet, Script, Selection, Sources};
+use atomic_models::{ModelSet, Script, Selection, Sources, Tape};
 use atomic_tools::ToolsConfig;
 use std::{path::PathBuf, sync::Arc};
 use tokio::sync::mpsc;
@@ -79,13 +79,15 @@ pub async fn launch(
     face: Face,
     origin: Origin,
 ) -> Result<Launched, Card> {
-    let models = models(paths, args)?;
-    let mut warnings: Vec<Card> = models.problems().iter().map(Card::from).collect();
+    let mut warnings = Vec::new();
 
+    let args = &session_choice::settle(paths, args)?;
     let place = session_place::of(paths, args, face.has_ui)?;
     // What was typed is meant from where it was typed; all else belongs to the session's folder.
     let (typed_in, paths) = (paths, &place.paths);
     let settings = settings(paths, &face, &mut warnings)?;
+    let models = models(typed_in, args, &settings, origin.reason)?;
+    warnings.extend(models.problems().iter().map(Card::from));
     let removed_env = removed_env(&models, &settings);
     let mut config = extensions_config(paths, args, &face, args.extensions.clone(), &settings);
     config.removed_env.clone_from(&removed_env);
@@ -118,7 +120,7 @@ pub async fn launch(
         extensions.defer_flags(late);
     }
 
-    let session = open_session(typed_in, paths, args, &mut warnings)?;
+    let session = session_choice::open(typed_in, paths, args, &mut warnings)?;
     let (model, thinking) = choose_model(&models, args, &session)?;
     let tools = atomic_tools::builtin_tools(ToolsConfig {
         cwd: paths.cwd.clone(),
@@ -168,6 +170,9 @@ pub async fn launch(
     if let Some(names) = origin.active_tools {
         // Taken in before the first hook: the session starts with what was on.
         engine.handle().send(Op::SetActiveTools { names });
+    }
+    if let Some(name) = &args.name {
+        engine.handle().send(Op::SetSessionName { name: Some(name.clone()) });
     }
     let handle = engine.run().map_err(|e| Card::told("cli::no_thread", &e.to_string()))?;
     if let Some(dir) = &args.watch_crate {
@@ -282,7 +287,7 @@ pub fn extensions_config(
 pub fn without_session(paths: &Paths, library: PathBuf) -> Result<ExtensionsConfig, Card> {
     let args = RunArgs { no_extensions: true, ..RunArgs::default() };
     let face = Face { mode: Mode::Print, has_ui: false, crash_line: true, page: None, skip: Vec::new() };
-    let models = ModelSet::load(Sources { models_json: Some(paths.models_json()), ..Sources::default() });
+    let models = ModelSet::load(sources(paths));
     let settings = Settings::read(paths)?;
     let mut config = extensions_config(paths, &args, &face, vec![library], &settings);
     config.removed_env = removed_env(&models, &settings);
@@ -315,17 +320,34 @@ pub fn libraries(named: &[PathBuf], quiet: bool) -> Result<Vec<PathBuf>, Card> {
     Ok(found)
 }
 
-fn models(paths: &Paths, args: &RunArgs) -> Result<ModelSet, Card> {
+fn models(paths: &Paths, args: &RunArgs, settings: &Settings, reason: StartReason) -> Result<ModelSet, Card> {
     let script = match &args.script {
         Some(file) => Some(Script::read(file).map_err(|e| Card::told(e.code(), &e.to_string()))?),
         None => None,
     };
+    let tape = match (&args.record, &args.replay) {
+        // An engine that takes over goes on with the recording of the one before.
+        (Some(file), _) => Some(Tape::record(&paths.cwd.join(file), reason != StartReason::Startup)),
+        (None, Some(file)) => Some(Tape::play(&paths.cwd.join(file))),
+        (None, None) => None,
+    };
+    let tape = tape.transpose().map_err(|e| Card::told(e.code(), &e.to_string()))?;
     Ok(ModelSet::load(Sources {
-        models_json: Some(paths.models_json()),
+        idle: settings.idle_timeout,
+        tape,
         offline: args.offline || script.is_some(),
         script,
-        ..Sources::default()
+        ..sources(paths)
     }))
+}
+
+/// The files that say which models there are.
+pub fn sources(paths: &Paths) -> Sources {
+    Sources {
+        models_json: Some(paths.models_json()),
+        auth_json: Some(paths.auth_json()),
+        ..Sources::default()
+    }
 }
 
 /// The command line's, else the session's, else the default; with the level it thinks at.
@@ -357,35 +379,6 @@ fn choose_model(
     };
     let level = flag_level.or(pattern_level).or(before.thinking).unwrap_or_default();
     Ok((model, level))
-}
-
-fn open_session(
-    typed_in: &Paths,
-    paths: &Paths,
-    args: &RunArgs,
-    warnings: &mut Vec<Card>,
-) -> Result<Session, Card> {
-    let chosen = args.session_dir.as_ref().map(|d| typed_in.cwd.join(d));
-    let dir = chosen
-        .or_else(|| paths.session_dir.clone())
-        .unwrap_or_else(|| session::default_dir(&paths.agent(), &paths.cwd));
-    if args.no_session {
-        return Ok(Session::in_memory(&paths.cwd, &dir));
-    }
-    let refused = |e: SessionError| Card::told(e.code(), &e.to_string());
-    match &args.session {
-        Some(file) => Session::open(&typed_in.cwd.join(file), &paths.cwd).map_err(refused),
-        None if args.continue_session => {
-            let session = Session::continue_latest(&paths.cwd, &dir).map_err(refused)?;
-            if session.file().is_none() {
-                let card =
-                    Card::new("cli::no_session", "there is no session to go on with; this is a new one");
-                warnings.push(card.why("nothing was said in this folder yet").file(dir));
-            }
-            Ok(session)
-        }
-        None => Ok(Session::create(&paths.cwd, &dir, None)),
-    }
 }
 
 /// The models room as the engine asks for it.

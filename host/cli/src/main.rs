@@ -16,6 +16,7 @@ mod nearest;
 mod paths;
 mod said;
 mod sanitize;
+mod session_choice;
 mod session_place;
 mod settings;
 mod signals;

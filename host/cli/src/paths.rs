@@ -66,6 +66,9 @@ impl Paths {
     pub fn models_json(&self) -> PathBuf {
         self.agent().join("models.json")
     }
+    pub fn auth_json(&self) -> PathBuf {
+        self.agent().join("auth.json")
+    }
     pub fn log(&self) -> PathBuf {
         self.home.join("log").join("output.log")
     }

@@ -26,7 +26,12 @@ impl From<String> for Said {
 }
 
 /// `resize`: images are made to fit what models take.
-pub fn all(stdin: Option<String>, messages: Vec<String>, cwd: &Path, resize: bool) -> Result<Vec<Said>, Card> {
+pub fn all(
+    stdin: Option<String>,
+    messages: Vec<String>,
+    cwd: &Path,
+    resize: bool,
+) -> Result<Vec<Said>, Card> {
     let mut first = Said::default();
     let mut parts: Vec<String> = stdin.into_iter().collect();
     let mut plain = Vec::new();
@@ -51,7 +56,9 @@ pub fn all(stdin: Option<String>, messages: Vec<String>, cwd: &Path, resize: boo
 fn file(name: &str, cwd: &Path, resize: bool, beside: &mut Vec<ImageContent>) -> Result<String, Card> {
     let path = cwd.join(name);
     let refused = |why: String| {
-        Card::new("cli::file_argument", format!("@{name} cannot be put into the message")).file(&path).why(why)
+        Card::new("cli::file_argument", format!("@{name} cannot be put into the message"))
+            .file(&path)
+            .why(why)
     };
     let meta = std::fs::metadata(&path).map_err(|e| {
         refused(e.to_string()).help("to say a word that begins with @, put it into a longer message")
@@ -69,7 +76,9 @@ fn file(name: &str, cwd: &Path, resize: bool, beside: &mut Vec<ImageContent>) ->
         let (image, note) = match resize.then(|| images::fit(&given)).flatten() {
             Some((image, note)) => (image, note),
             None if bytes.len() as u64 > images::MOST_AS_IT_IS => {
-                return Err(refused("models do not take an image of this size, and it could not be made smaller".into()));
+                return Err(refused(
+                    "models do not take an image of this size, and it could not be made smaller".into(),
+                ));
             }
             None => (given, String::new()),
         };
@@ -95,7 +104,9 @@ pub fn text_or_file(given: &str, cwd: &Path) -> Result<String, Card> {
         return Ok(given.to_owned());
     }
     let bytes = std::fs::read(&path).map_err(|e| {
-        Card::new("cli::prompt_file", "a file for the system prompt cannot be read").file(&path).why(e.to_string())
+        Card::new("cli::prompt_file", "a file for the system prompt cannot be read")
+            .file(&path)
+            .why(e.to_string())
     })?;
     let text = String::from_utf8_lossy(&bytes);
     Ok(text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned())

@@ -29,6 +29,8 @@ pub struct Settings {
     /// `projectExtensionPinning: "off"`.
     pub pinning_off: bool,
     pub pass_credentials: bool,
+    /// How long a provider may say nothing; zero: for ever.
+    pub idle_timeout: Option<Duration>,
     pub init_timeout: Option<Duration>,
     pub gate_timeout: Option<Duration>,
     pub handler_timeout: Option<Duration>,
@@ -81,6 +83,9 @@ impl Settings {
             pass_credentials: reader
                 .get("shell.passCredentials", "true or false", |v| v.as_bool())
                 .unwrap_or_default(),
+            idle_timeout: reader
+                .get("models.idleTimeoutMs", "a number of milliseconds, or 0", |v| v.as_u64())
+                .map(Duration::from_millis),
             init_timeout: reader.time("extensions.initTimeoutMs"),
             gate_timeout: reader.time("extensions.gateTimeoutMs"),
             handler_timeout: reader.time("extensions.handlerTimeoutMs"),
@@ -92,7 +97,8 @@ impl Settings {
             default_tools: reader.get("defaultTools", "a list of tools", texts),
             skills: reader.names("skills"),
             prompts: reader.names("prompts"),
-            images_as_they_are: reader.get("images.autoResize", "true or false", |v| v.as_bool()) == Some(false),
+            images_as_they_are: reader.get("images.autoResize", "true or false", |v| v.as_bool())
+                == Some(false),
             recovery: reader.recovery(),
             steering_mode: reader.queue_mode("steeringMode"),
             follow_up_mode: reader.queue_mode("followUpMode"),

@@ -15,19 +15,24 @@ const INTERLEAVED: &str = "interleaved-thinking-2025-05-14";
 pub(crate) struct Anthropic;
 
 impl Wire for Anthropic {
-    fn url(&self, base_url: &str) -> String {
+    fn url(&self, endpoint: &Endpoint) -> String {
         // Written with and without the version, as people have seen it elsewhere.
-        let base = base_url.trim_end_matches('/');
+        let base = endpoint.info.base_url.trim_end_matches('/');
         format!("{}/v1/messages", base.strip_suffix("/v1").unwrap_or(base))
     }
 
-    fn headers(&self, endpoint: &Endpoint, request: &ModelRequest) -> BTreeMap<String, String> {
+    fn headers(
+        &self,
+        endpoint: &Endpoint,
+        key: Option<&str>,
+        request: &ModelRequest,
+    ) -> BTreeMap<String, String> {
         let mut headers = BTreeMap::from([("anthropic-version".to_owned(), VERSION.to_owned())]);
-        if let Some(key) = &endpoint.key {
+        if let Some(key) = key {
             if endpoint.auth_header {
-                headers.insert("authorization".to_owned(), format!("Bearer {}", key.expose()));
+                headers.insert("authorization".to_owned(), format!("Bearer {key}"));
             } else {
-                headers.insert("x-api-key".to_owned(), key.expose().to_owned());
+                headers.insert("x-api-key".to_owned(), key.to_owned());
             }
         }
         let budget = endpoint.compat.thinking.unwrap_or_default() == crate::ThinkingStyle::Budget;

@@ -1,7 +1,8 @@
 //! The starting set of providers and models, kept as data in `catalogue.json`: the same
 //! shape as `models.json`, plus `keyVariables`. Providers without models are there for
-//! their address and key variable; `models.json` adds the models. OpenAI models that
-//! need the Responses API for tools are left out until that format is spoken here.
+//! their address and key variable; `models.json` adds the models. Within a provider what is
+//! newest comes first: it is the default, and what a part of a name means. Where a prompt above
+//! some length costs more per token, that length is the context window: costs shown stay true.
 
 use crate::config::{ModelsFile, parse};
 
@@ -39,6 +40,12 @@ mod tests {
                 assert!(model.context_window.is_some_and(|n| n > 0), "{}", model.id);
                 assert!(model.max_tokens.is_some_and(|n| n > 0), "{}", model.id);
                 assert!(model.cost.input > 0.0 && model.cost.output > 0.0, "{}", model.id);
+                assert_eq!(model.reasoning, !model.thinking_levels.is_empty(), "{}", model.id);
+                for level in &model.thinking_levels {
+                    let gone = matches!(model.thinking_level_map.get(level.name()), Some(None));
+                    assert!(!gone, "{}: {} is there and is not", model.id, level.name());
+                }
+                assert!(model.input.is_some_and(|kinds| kinds.contains(&"text".to_owned())), "{}", model.id);
             }
         }
     }

@@ -3,12 +3,12 @@
 mod keys;
 
 use crate::{compat::Compat, file};
-use atomic_agent::model::ModelCost;
+use atomic_agent::model::{ModelCost, ThinkingLevel};
 use serde::{
     Deserialize, Deserializer,
     de::{Error as _, MapAccess, Visitor, value::MapAccessDeserializer},
 };
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::{
     collections::BTreeMap,
     fmt,
@@ -16,7 +16,8 @@ use std::{
 };
 
 /// Wire formats this version speaks over HTTP.
-pub const SUPPORTED_APIS: [&str; 2] = ["anthropic-messages", "openai-completions"];
+pub const SUPPORTED_APIS: [&str; 4] =
+    ["anthropic-messages", "openai-completions", "openai-responses", "google-generative-ai"];
 
 /// Providers in the order of the file: the first usable one is the default.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -38,7 +39,7 @@ pub struct ModelsFile {
 pub struct ProviderConfig {
     pub name: Option<String>,
     pub base_url: Option<String>,
-    /// `"$VAR"`, `"${VAR}"` or the key itself; `"!command"` is not run.
+    /// `"$VAR"`, `"${VAR}"`, `"!command"` that prints it, or the key itself.
     pub api_key: Option<String>,
     pub api: Option<String>,
     /// Values may be `"$VAR"`; `null` suppresses a default header.
@@ -48,6 +49,10 @@ pub struct ProviderConfig {
     /// Replaces the provider's list; absent: only address, key or headers are changed.
     #[serde(deserialize_with = "models")]
     pub models: Option<Vec<ModelConfig>>,
+    /// Changes to models of the list, by id.
+    pub model_overrides: BTreeMap<String, ModelOverride>,
+    /// For all its models.
+    pub compat: Compat,
     /// Built-in rows only: where a key is looked for when none is written.
     #[serde(rename = "keyVariables")]
     pub(crate) key_variables: Vec<String>,
@@ -65,8 +70,12 @@ pub struct ModelConfig {
     pub base_url: Option<String>,
     #[serde(default)]
     pub reasoning: bool,
+    /// What a level is called on the wire; `null`: it has not this level.
     #[serde(default)]
     pub thinking_level_map: BTreeMap<String, Option<String>>,
+    /// The levels it tells apart; absent: all that the map does not take away.
+    #[serde(default)]
+    pub thinking_levels: Vec<ThinkingLevel>,
     #[serde(default)]
     pub input: Option<Vec<String>>,
     #[serde(default)]
@@ -81,6 +90,59 @@ pub struct ModelConfig {
     pub headers: BTreeMap<String, Option<String>>,
     #[serde(default)]
     pub compat: Compat,
+}
+
+/// What of one model is to be different; the rest stays.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default, expecting = "an object of what is to be different")]
+pub struct ModelOverride {
+    pub name: Option<String>,
+    pub api: Option<String>,
+    pub base_url: Option<String>,
+    pub reasoning: Option<bool>,
+    pub thinking_levels: Option<Vec<ThinkingLevel>>,
+    pub thinking_level_map: BTreeMap<String, Option<String>>,
+    pub input: Option<Vec<String>>,
+    pub cost: CostOverride,
+    pub context_window: Option<u64>,
+    pub max_tokens: Option<u64>,
+    pub headers: BTreeMap<String, Option<String>>,
+    pub compat: Compat,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct CostOverride {
+    pub input: Option<f64>,
+    pub output: Option<f64>,
+    pub cache_read: Option<f64>,
+    pub cache_write: Option<f64>,
+}
+
+impl ModelConfig {
+    pub(crate) fn changed(mut self, over: &ModelOverride) -> Self {
+        let over = over.clone();
+        self.name = over.name.or(self.name);
+        self.api = over.api.or(self.api);
+        self.base_url = over.base_url.or(self.base_url);
+        self.reasoning = over.reasoning.unwrap_or(self.reasoning);
+        self.thinking_levels = over.thinking_levels.unwrap_or(self.thinking_levels);
+        self.thinking_level_map.extend(over.thinking_level_map);
+        self.input = over.input.or(self.input);
+        for (slot, value) in [
+            (&mut self.cost.input, over.cost.input),
+            (&mut self.cost.output, over.cost.output),
+            (&mut self.cost.cache_read, over.cost.cache_read),
+            (&mut self.cost.cache_write, over.cost.cache_write),
+        ] {
+            *slot = value.unwrap_or(*slot);
+        }
+        self.context_window = over.context_window.or(self.context_window);
+        self.max_tokens = over.max_tokens.or(self.max_tokens);
+        self.headers.extend(over.headers);
+        self.compat = self.compat.overlay(&over.compat);
+        self
+    }
 }
 
 /// Why `models.json`, or one provider in it, is not used. The file's bytes are never touched.
@@ -170,15 +232,10 @@ pub fn load(path: &Path) -> Result<ModelsFile, ConfigError> {
         }
     };
     let syntax = |line, column, reason| ConfigError::Syntax { path: path.to_owned(), line, column, reason };
-    let text = std::str::from_utf8(&bytes).map_err(|error| {
-        let before = &bytes[..error.valid_up_to()];
-        let line = before.iter().filter(|b| **b == b'\n').count() + 1;
-        let column = before.iter().rev().take_while(|b| **b != b'\n').count() + 1;
-        syntax(line, column, "not UTF-8 text".to_owned())
-    })?;
+    let text = text(&bytes).map_err(|(line, column, reason)| syntax(line, column, reason))?;
     let mut read = parse(text).map_err(|error| syntax(error.line(), error.column(), reason(&error)))?;
     // It parsed, so it is JSON; an empty file is none, and has no keys.
-    let whole: Value = serde_json::from_str(text.trim_start_matches('\u{feff}')).unwrap_or_default();
+    let whole: Value = serde_json::from_str(text).unwrap_or_default();
     let key = |k: keys::Unread| ConfigError::Unread {
         path: path.to_owned(),
         provider: k.provider,
@@ -188,8 +245,25 @@ pub fn load(path: &Path) -> Result<ModelsFile, ConfigError> {
     Ok(read)
 }
 
+/// Without a byte-order mark; line, column and reason where it is no text.
+pub(crate) fn text(bytes: &[u8]) -> Result<&str, (usize, usize, String)> {
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        let before = &bytes[..error.valid_up_to()];
+        let line = before.iter().filter(|b| **b == b'\n').count() + 1;
+        let column = before.iter().rev().take_while(|b| **b != b'\n').count() + 1;
+        (line, column, "not UTF-8 text".to_owned())
+    })?;
+    Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
+}
+
+pub(crate) fn strict_object(text: &str) -> Result<Map<String, Value>, serde_json::Error> {
+    let mut json = serde_json::Deserializer::from_str(text);
+    let read = object(&mut json)?;
+    json.end()?;
+    Ok(read)
+}
+
 pub(crate) fn parse(text: &str) -> Result<ModelsFile, serde_json::Error> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     // An empty file is what an editor leaves behind, not a mistake worth a refusal.
     if text.trim().is_empty() {
         return Ok(ModelsFile::default());

@@ -1,7 +1,7 @@
 //! What a key may be written as, and a secret that cannot be printed by accident.
 
 use crate::environment::Environment;
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 /// Text that never shows in `Debug`.
 #[derive(Clone, PartialEq, Eq)]
@@ -22,19 +22,26 @@ impl fmt::Debug for Secret {
     }
 }
 
+/// A secret, or the way to one that is only gone when it is needed.
+#[derive(Clone, Debug)]
+pub(crate) enum Credential {
+    Known(Secret),
+    Command(Arc<crate::key_command::KeyCommand>),
+}
+
 /// A value of `models.json` that may name a variable: `"$VAR"`, `"${VAR}"`, `"!command"` or itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Written {
     Literal(Secret),
     Variable(String),
-    /// Not run: a file that starts programs needs trust of its own.
-    Command,
+    /// Prints the key. Run only if a person's own file says so.
+    Command(String),
 }
 
 impl Written {
     pub fn parse(text: &str) -> Self {
-        if text.starts_with('!') {
-            return Written::Command;
+        if let Some(command) = text.strip_prefix('!') {
+            return Written::Command(command.trim().to_owned());
         }
         let name = text
             .strip_prefix("${")
@@ -46,11 +53,12 @@ impl Written {
             None => Written::Literal(Secret::new(text)),
         }
     }
-    pub fn resolve(&self, environment: &Environment) -> Option<Secret> {
+    /// `None`: an empty text, a variable that is not set, or a command.
+    pub fn known(&self, environment: &Environment) -> Option<Secret> {
         match self {
             Written::Literal(secret) => (!secret.expose().trim().is_empty()).then(|| secret.clone()),
             Written::Variable(name) => environment.get(name).map(Secret::new),
-            Written::Command => None,
+            Written::Command(_) => None,
         }
     }
 }
@@ -73,7 +81,7 @@ mod tests {
             ("$2y$10", Written::Literal(Secret::new("$2y$10"))),
             ("$", Written::Literal(Secret::new("$"))),
             ("sk-abc", Written::Literal(Secret::new("sk-abc"))),
-            ("!pass show key", Written::Command),
+            ("!pass show key", Written::Command("pass show key".into())),
         ] {
             assert_eq!(Written::parse(text), want, "{text}");
         }

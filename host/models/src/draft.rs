@@ -121,11 +121,15 @@ impl Draft {
         }
     }
 
-    /// A key this program carries for the format that wrote it (`redacted`).
-    pub fn mark_thinking(&mut self, content_index: usize, key: &str, value: Value) {
-        if let Some(Content::Thinking(t)) = self.message.content.get_mut(content_index) {
-            t.extra.insert(key.to_owned(), value);
-        }
+    /// A key this program carries for the format that wrote it (`redacted`, `textSignature`).
+    pub fn mark(&mut self, content_index: usize, key: &str, value: Value) {
+        let extra = match self.message.content.get_mut(content_index) {
+            Some(Content::Thinking(t)) => &mut t.extra,
+            Some(Content::Text(t)) => &mut t.extra,
+            Some(Content::ToolCall(call)) => &mut call.extra,
+            _ => return,
+        };
+        extra.insert(key.to_owned(), value);
     }
 
     /// A name that came after the call was opened.

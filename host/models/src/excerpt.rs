@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 const LIMIT: usize = 400;
 
 /// Texts that must not appear in a message.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Redactor(Vec<String>);
 
 impl Redactor {

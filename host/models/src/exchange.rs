@@ -4,13 +4,17 @@
 use crate::{
     anthropic::Anthropic,
     compat::Compat,
-    credential::Secret,
+    credential::{Credential, Secret},
     draft::Draft,
     excerpt::{self, Redactor},
-    fault::Fault,
+    fault::{Fault, Reported},
     framing::{self, whole_lines},
+    google::Google,
     openai_completions::OpenAiCompletions,
+    openai_responses::OpenAiResponses,
+    received::{Body, Lost, Received},
     retry_after,
+    tape::Tape,
     transport::{Transport, causes},
 };
 use async_trait::async_trait;
@@ -21,7 +25,7 @@ use atomic_agent::{
 use eventsource_stream::Eventsource as _;
 use futures_util::{Stream, StreamExt as _};
 use reqwest::{
-    Response, Url,
+    StatusCode, Url,
     header::{HeaderMap, HeaderName, HeaderValue},
 };
 use serde_json::Value;
@@ -37,25 +41,34 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const CONNECTION: &str = "models::connection";
 const GARBLED: &str = "models::garbled_stream";
 const TOO_LONG: &str = "models::event_too_long";
+const STALLED: &str = "models::stalled";
 
 const USER_AGENT: &str = concat!("atomic/", env!("CARGO_PKG_VERSION"));
 
 /// Where a model is and how one gets in.
 pub(crate) struct Endpoint {
     pub info: ModelInfo,
-    pub key: Option<Secret>,
+    pub key: Option<Credential>,
     pub auth_header: bool,
-    pub headers: BTreeMap<String, Option<Secret>>,
+    pub headers: BTreeMap<String, Option<Credential>>,
     pub compat: Compat,
     pub transport: Arc<Transport>,
+    /// How long nothing may come; `None`: for ever.
+    pub idle: Option<Duration>,
+    pub tape: Option<Tape>,
 }
 
 /// One wire format.
 pub(crate) trait Wire: Send + Sync {
     /// The full address of a request.
-    fn url(&self, base_url: &str) -> String;
+    fn url(&self, endpoint: &Endpoint) -> String;
     /// Headers of the format, lower-case: the key, the version.
-    fn headers(&self, endpoint: &Endpoint, request: &ModelRequest) -> BTreeMap<String, String>;
+    fn headers(
+        &self,
+        endpoint: &Endpoint,
+        key: Option<&str>,
+        request: &ModelRequest,
+    ) -> BTreeMap<String, String>;
     fn payload(&self, endpoint: &Endpoint, request: &ModelRequest) -> Value;
     fn reader(&self) -> Box<dyn Reader>;
 }
@@ -73,14 +86,28 @@ pub(crate) enum Flow {
     /// Nothing of interest follows.
     End,
     /// The provider reported an error inside the stream.
-    Failed(String),
+    Failed(Reported),
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Ending {
     Complete(StopReason),
-    /// Refused or filtered.
-    Failed(String),
+    /// Refused, filtered, or of no use.
+    Failed {
+        code: &'static str,
+        why: String,
+    },
+}
+
+impl Ending {
+    /// It will not be answered however often it is asked.
+    pub fn refused(why: impl Into<String>) -> Self {
+        Ending::Failed { code: "models::refused", why: why.into() }
+    }
+    /// Asking again may help.
+    pub fn garbled(why: String) -> Self {
+        Ending::Failed { code: GARBLED, why }
+    }
 }
 
 #[derive(Debug)]
@@ -105,24 +132,61 @@ impl HttpModel {
     pub fn new(endpoint: Endpoint) -> Self {
         let wire: Box<dyn Wire> = match endpoint.info.api.as_str() {
             "anthropic-messages" => Box::new(Anthropic),
+            "openai-responses" => Box::new(OpenAiResponses),
+            "google-generative-ai" => Box::new(Google),
             _ => Box::new(OpenAiCompletions),
         };
         HttpModel { endpoint, wire }
     }
 
-    fn headers(&self, request: &ModelRequest) -> BTreeMap<String, Option<String>> {
-        let defaults = self.wire.headers(&self.endpoint, request);
+    /// What goes out before anybody changes it. Learns the secrets in it.
+    async fn headers(
+        &self,
+        request: &ModelRequest,
+        redactor: &mut Redactor,
+    ) -> Result<BTreeMap<String, Option<String>>, Failure> {
+        let endpoint = &self.endpoint;
+        let key = match &endpoint.key {
+            Some(key) => Some(self.secret(key, "its key").await?),
+            None => None,
+        };
+        if let Some(key) = &key {
+            redactor.add(key.expose());
+        }
+        let defaults = self.wire.headers(endpoint, key.as_ref().map(Secret::expose), request);
         let mut headers: BTreeMap<_, _> = defaults.into_iter().map(|(k, v)| (k, Some(v))).collect();
         let common = [
             ("accept", "text/event-stream"),
+            // What is asked for compressed can be damaged, and saves nothing in small pieces.
+            ("accept-encoding", "identity"),
             ("content-type", "application/json"),
             ("user-agent", USER_AGENT),
         ];
         headers.extend(common.map(|(name, value)| (name.to_owned(), Some(value.to_owned()))));
-        for (name, value) in &self.endpoint.headers {
-            headers.insert(name.to_ascii_lowercase(), value.as_ref().map(|s| s.expose().to_owned()));
+        for (name, value) in &endpoint.headers {
+            let value = match value {
+                Some(value) => Some(self.secret(value, &format!("the header {name}")).await?),
+                None => None,
+            };
+            if let Some(secret) = &value {
+                redactor.add(secret.expose());
+            }
+            headers.insert(name.to_ascii_lowercase(), value.map(|s| s.expose().to_owned()));
         }
-        headers
+        Ok(headers)
+    }
+
+    async fn secret(&self, credential: &Credential, what: &str) -> Result<Secret, Failure> {
+        credential.resolve().await.map_err(|why| {
+            let provider = &self.endpoint.info.provider;
+            Failure::Told(Fault::new(
+                "models::key_command",
+                format!("the command that prints {what} for \"{provider}\" gave none: {why}"),
+                format!(
+                    "run the command behind the \"!\" of \"{provider}\" in models.json or auth.json by hand"
+                ),
+            ))
+        })
     }
 
     async fn exchange(
@@ -134,39 +198,45 @@ impl HttpModel {
         cancel: &CancellationToken,
     ) -> Result<StopReason, Failure> {
         let provider = &self.endpoint.info.provider;
-        let mut headers = self.headers(request);
+        let mut headers = unless(cancel, self.headers(request, redactor)).await??;
         sink.headers(&mut headers).await;
         redactor.add_headers(&headers);
         let mut payload = self.wire.payload(&self.endpoint, request);
         sink.payload(&mut payload).await;
 
-        let address = self.wire.url(&self.endpoint.info.base_url);
+        let address = self.wire.url(&self.endpoint);
         let url = Url::parse(&address).ok().filter(|u| matches!(u.scheme(), "http" | "https"));
         let url = url.ok_or_else(|| Fault::address(provider))?;
         let place = origin(&url);
-        let client = self.endpoint.transport.client(&url).map_err(|why| {
-            Fault::new("models::no_client", why, "the system's certificates or its limits are in the way")
-        })?;
-        let call = client.post(url).headers(header_map(&headers)?).body(payload.to_string());
-        let response = unless(cancel, call.send())
-            .await?
-            .map_err(|error| Fault::of_request(provider, &place, &error.without_url()))?;
+        let mut received = unless(cancel, self.ask(&url, &headers, &payload, redactor)).await??;
 
-        let status = response.status();
-        sink.response(status.as_u16(), lower_case(response.headers())).await;
+        let status = StatusCode::from_u16(received.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        sink.response(received.status, lower_case(&received.headers)).await;
         for event in draft.take_events() {
             sink.event(event).await;
         }
         if !status.is_success() {
-            let after = retry_after::of(response.headers(), jiff::Timestamp::now());
-            let body = unless(cancel, beginning(response)).await?;
+            if let (401, Some(Credential::Command(command))) = (received.status, &self.endpoint.key) {
+                command.forget().await;
+            }
+            let after = retry_after::of(&received.headers, jiff::Timestamp::now());
+            let body = unless(cancel, beginning(&mut received.body)).await?;
             let said = excerpt::of_body(&body, redactor);
             return Err(Fault { after, ..Fault::of_status(provider, status, &said) }.into());
         }
-        let kind = response.headers().get("content-type").and_then(|v| v.to_str().ok()).unwrap_or("");
+        let coding = received.header("content-encoding").to_owned();
+        if !coding.is_empty() && !coding.eq_ignore_ascii_case("identity") {
+            let what = format!(
+                "{provider} at {place} sent its answer compressed ({}), which was not asked for",
+                excerpt::shorten(&coding)
+            );
+            return Err(
+                Fault::new(GARBLED, what, "ask again; if it stays so, look at the proxy in between").into()
+            );
+        }
+        let kind = received.header("content-type").to_owned();
         if kind.starts_with("application/json") || kind.starts_with("text/html") {
-            let kind = kind.to_owned();
-            let body = unless(cancel, beginning(response)).await?;
+            let body = unless(cancel, beginning(&mut received.body)).await?;
             let said = excerpt::of_body(&body, redactor);
             return Err(Fault::new(
                 "models::not_a_stream",
@@ -175,9 +245,47 @@ impl HttpModel {
             )
             .into());
         }
-        let bytes =
-            response.bytes_stream().map(|chunk| chunk.map(|b| b.to_vec()).map_err(|e| e.without_url()));
-        follow(provider, bytes, self.wire.reader().as_mut(), draft, redactor, sink, cancel).await
+        follow(provider, received.body, self.wire.reader().as_mut(), draft, redactor, sink, cancel).await
+    }
+
+    /// The answer's beginning, from the network or from a recording.
+    async fn ask(
+        &self,
+        url: &Url,
+        headers: &BTreeMap<String, Option<String>>,
+        payload: &Value,
+        redactor: &Redactor,
+    ) -> Result<Received, Failure> {
+        let Endpoint { info, transport, idle, tape, .. } = &self.endpoint;
+        let provider = &info.provider;
+        if let Some(answer) = tape.as_ref().and_then(|t| t.answer(url, payload)) {
+            return answer.map_err(|why| {
+                let help = "record again, or ask what was asked then";
+                Fault::new("models::replay", format!("{provider}: {why}"), help).into()
+            });
+        }
+        let client = transport.client(url).map_err(|why| {
+            Fault::new("models::no_client", why, "the system's certificates or its limits are in the way")
+        })?;
+        let place = origin(url);
+        let call = client.post(url.clone()).headers(header_map(headers)?).body(payload.to_string()).send();
+        let sent = match idle {
+            Some(idle) => tokio::time::timeout(*idle, call).await.map_err(|_| {
+                let what = format!("{provider} at {place}: no answer for {} seconds", idle.as_secs());
+                Fault::new(
+                    STALLED,
+                    what,
+                    "ask again; models.idleTimeoutMs in settings.json says how long is waited",
+                )
+            })?,
+            None => call.await,
+        };
+        let response = sent.map_err(|error| Fault::of_request(provider, &place, &error.without_url()))?;
+        let received = Received::of_network(response, *idle);
+        Ok(match tape {
+            Some(tape) => tape.listen(url, payload, redactor, received),
+            None => received,
+        })
     }
 }
 
@@ -195,12 +303,6 @@ impl Model for HttpModel {
     ) -> AssistantMessage {
         let mut draft = Draft::new(&self.endpoint.info);
         let mut redactor = Redactor::default();
-        if let Some(key) = &self.endpoint.key {
-            redactor.add(key.expose());
-        }
-        for value in self.endpoint.headers.values().flatten() {
-            redactor.add(value.expose());
-        }
         let result = self.exchange(&request, &mut draft, &mut redactor, sink, cancel).await;
         let (message, rest) = match result {
             Ok(reason) => draft.finish(reason),
@@ -244,7 +346,10 @@ async fn follow<E: std::error::Error + Send + 'static>(
             Some(Some(Err(error))) => {
                 break Some(match error {
                     Broken::Transport(framing::Broken::Connection(error)) => {
-                        (CONNECTION, format!("the connection broke: {}", causes(&error)))
+                        match (&error as &(dyn std::error::Error + 'static)).downcast_ref::<Lost>() {
+                            Some(stalled @ Lost::Stalled(_)) => (STALLED, stalled.to_string()),
+                            _ => (CONNECTION, format!("the connection broke: {}", causes(&error))),
+                        }
                     }
                     Broken::Transport(long @ framing::Broken::TooLong) => (TOO_LONG, long.to_string()),
                     Broken::Utf8(_) => (GARBLED, "the stream is not UTF-8 text".to_owned()),
@@ -270,10 +375,10 @@ async fn follow<E: std::error::Error + Send + 'static>(
         match flow {
             Flow::More => {}
             Flow::End => break None,
-            Flow::Failed(why) => {
+            Flow::Failed(Reported { code, why }) => {
                 let why = excerpt::shorten(&redactor.clean(&why));
                 return Err(Fault::new(
-                    "models::reported",
+                    code,
                     format!("{provider} reported an error: {why}"),
                     "the fault is the server's: ask again, or choose another model with --model",
                 )
@@ -284,9 +389,9 @@ async fn follow<E: std::error::Error + Send + 'static>(
     match (reader.finished(), broke_off) {
         // What comes after the end of an answer cannot spoil it.
         (Some(Ending::Complete(reason)), _) => Ok(reason),
-        (Some(Ending::Failed(why)), _) => Err(Fault::new(
-            "models::refused",
-            format!("{provider}: {why}"),
+        (Some(Ending::Failed { code, why }), _) => Err(Fault::new(
+            code,
+            format!("{provider}: {}", excerpt::shorten(&redactor.clean(&why))),
             "the model did not answer this; say it in another way, or choose another one with --model",
         )
         .into()),
@@ -306,9 +411,8 @@ async fn unless<F: Future>(cancel: &CancellationToken, wait: F) -> Result<F::Out
 }
 
 /// The start of an error body; a server that never ends it is not waited for.
-async fn beginning(response: Response) -> String {
+async fn beginning(chunks: &mut Body) -> String {
     let mut body = Vec::new();
-    let mut chunks = response.bytes_stream();
     let read = async {
         while let Some(Ok(chunk)) = chunks.next().await {
             body.extend_from_slice(&chunk);

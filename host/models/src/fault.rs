@@ -1,8 +1,12 @@
 //! Why an answer did not come, as a person is told: a stable code, one sentence, what to do.
 
-use crate::transport::{causes, root_cause};
+use crate::{
+    excerpt,
+    transport::{causes, root_cause},
+};
 use atomic_agent::message::{ERROR_CODE, ERROR_HELP, Extra, RETRY_AFTER};
 use reqwest::StatusCode;
+use serde_json::Value;
 use std::time::Duration;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -107,6 +111,45 @@ impl Fault {
     }
 }
 
+/// What a provider said went wrong inside a stream that had begun well.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Reported {
+    /// `atomic explain` knows it.
+    pub code: &'static str,
+    /// The provider's words.
+    pub why: String,
+}
+
+impl Reported {
+    /// Of an event that holds `error`, or is one.
+    pub fn of(event: &Value) -> Self {
+        let error = event.get("error").filter(|e| !e.is_null()).unwrap_or(event);
+        let why = excerpt::message_of(event).or_else(|| excerpt::message_of(error));
+        let why = why.unwrap_or_else(|| error.to_string());
+        // A type, a status word, or a number: each provider has another of them.
+        let said = ["type", "code", "status"].map(|key| match error.get(key) {
+            Some(Value::String(word)) => word.to_ascii_lowercase(),
+            Some(Value::Number(n)) => n.to_string(),
+            _ => String::new(),
+        });
+        let has = |words: &[&str]| said.iter().any(|s| words.iter().any(|w| s.contains(w)));
+        let code = if has(&["rate_limit", "429", "resource_exhausted", "too_many"]) {
+            "models::rate_limited"
+        } else if has(&["overloaded", "server_error", "api_error", "internal", "unavailable"])
+            || said.iter().any(|s| s.len() == 3 && s.starts_with('5'))
+        {
+            "models::server_error"
+        } else if has(&["timeout", "deadline_exceeded"]) {
+            "models::timeout"
+        } else if has(&["authentication", "permission", "unauthenticated"]) {
+            "models::key_rejected"
+        } else {
+            "models::reported"
+        };
+        Reported { code, why }
+    }
+}
+
 fn has_tls_cause(error: &(dyn std::error::Error + 'static)) -> bool {
     let mut next = Some(error);
     while let Some(cause) = next {
@@ -122,6 +165,36 @@ fn has_tls_cause(error: &(dyn std::error::Error + 'static)) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_stream_reports_has_the_code_of_the_same_status() {
+        use serde_json::json;
+        for (event, code) in [
+            (
+                json!({"type": "error", "error": {"type": "overloaded_error", "message": "m"}}),
+                "models::server_error",
+            ),
+            (
+                json!({"type": "error", "error": {"type": "rate_limit_error", "message": "m"}}),
+                "models::rate_limited",
+            ),
+            (
+                json!({"error": {"code": 503, "message": "m", "status": "UNAVAILABLE"}}),
+                "models::server_error",
+            ),
+            (
+                json!({"error": {"code": 429, "message": "m", "status": "RESOURCE_EXHAUSTED"}}),
+                "models::rate_limited",
+            ),
+            (json!({"type": "error", "code": "server_error", "message": "m"}), "models::server_error"),
+            (json!({"error": {"code": "rate_limit_exceeded", "message": "m"}}), "models::rate_limited"),
+            (json!({"error": {"type": "invalid_request_error", "message": "m"}}), "models::reported"),
+            (json!({"error": "m"}), "models::reported"),
+        ] {
+            let reported = Reported::of(&event);
+            assert_eq!((reported.code, reported.why.starts_with('m')), (code, true), "{event}: {reported:?}");
+        }
+    }
 
     #[test]
     fn every_status_has_a_code_of_its_kind_and_something_to_do() {

@@ -12,13 +12,12 @@ use std::collections::BTreeMap;
 pub(crate) struct OpenAiCompletions;
 
 impl Wire for OpenAiCompletions {
-    fn url(&self, base_url: &str) -> String {
-        format!("{}/chat/completions", base_url.trim_end_matches('/'))
+    fn url(&self, endpoint: &Endpoint) -> String {
+        format!("{}/chat/completions", endpoint.info.base_url.trim_end_matches('/'))
     }
 
-    fn headers(&self, endpoint: &Endpoint, _: &ModelRequest) -> BTreeMap<String, String> {
-        let key = endpoint.key.iter();
-        key.map(|key| ("authorization".to_owned(), format!("Bearer {}", key.expose()))).collect()
+    fn headers(&self, _: &Endpoint, key: Option<&str>, _: &ModelRequest) -> BTreeMap<String, String> {
+        key.map(|key| ("authorization".to_owned(), format!("Bearer {key}"))).into_iter().collect()
     }
 
     fn payload(&self, endpoint: &Endpoint, request: &ModelRequest) -> Value {

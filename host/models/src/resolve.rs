@@ -2,27 +2,41 @@
 //! with `--model`, or the default. Every refusal says what to do about it.
 
 mod error;
+mod pattern;
 mod providers;
+mod scope;
 
 pub use error::ResolveError;
+pub use scope::Scoped;
 
 use crate::{
+    auth::{AuthError, AuthStore, Stored},
     config::{self, ConfigError},
     environment::Environment,
     exchange::{Endpoint, HttpModel},
     scripted::{Script, ScriptedModel},
+    tape::Tape,
     transport::Transport,
 };
 use atomic_agent::model::{Model, ModelInfo, ThinkingLevel};
-use providers::{Entry, Key, Provider};
-use std::{path::PathBuf, sync::Arc};
+use providers::{Entry, Key, Keys, Provider};
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+/// How long nothing may come before an answer counts as lost.
+pub const IDLE: Duration = Duration::from_secs(300);
 
 /// What a set is made from.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     /// `models.json`; need not exist.
     pub models_json: Option<PathBuf>,
+    /// `auth.json`; need not exist.
+    pub auth_json: Option<PathBuf>,
     pub environment: Environment,
+    /// Other than `IDLE`; zero: for ever.
+    pub idle: Option<Duration>,
+    /// Traffic is recorded on it, or played back from it.
+    pub tape: Option<Tape>,
     /// The default is the offline model, whatever is configured.
     pub offline: bool,
     /// What the offline model follows.
@@ -61,13 +75,27 @@ impl std::fmt::Debug for Chosen {
 pub struct ModelSet {
     /// Those of `models.json` first, in its order: its first usable one is the default.
     providers: Vec<Provider>,
+    /// So many of them, in front, are of `models.json`.
+    own: usize,
     problems: Vec<ConfigError>,
     variables: Vec<String>,
     models_json: Option<PathBuf>,
+    stored: Vec<(String, Stored)>,
     offline: bool,
     environment: Environment,
     scripted: Arc<ScriptedModel>,
     transport: Arc<Transport>,
+    idle: Option<Duration>,
+    tape: Option<Tape>,
+}
+
+/// How a provider stands with its key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyState {
+    pub provider: String,
+    pub models: usize,
+    /// Where its key is from, or what to do to have one.
+    pub key: Result<String, String>,
 }
 
 impl ModelSet {
@@ -84,17 +112,37 @@ impl ModelSet {
             }
         };
         let path = sources.models_json.clone().unwrap_or_default();
-        let merged = providers::merge(file, &sources.environment, &path);
+        let stored = match sources.auth_json.as_ref().map(|path| AuthStore::new(path).read()) {
+            None => Vec::new(),
+            Some(Ok(stored)) => stored,
+            Some(Err(error)) => {
+                problems.push(match error {
+                    AuthError::Syntax { path, line, column, reason } => {
+                        ConfigError::Syntax { path, line, column, reason }
+                    }
+                    AuthError::Unreadable { path, reason } | AuthError::NotWritten { path, reason } => {
+                        ConfigError::Unreadable { path, reason }
+                    }
+                });
+                Vec::new()
+            }
+        };
+        let keys = Keys { environment: &sources.environment, stored: &stored, commands: true };
+        let merged = providers::merge(file, &keys, &path);
         problems.extend(merged.problems);
         ModelSet {
             providers: merged.providers,
+            own: merged.own,
             problems,
             variables: merged.variables,
             models_json: sources.models_json,
+            stored,
             offline: sources.offline,
+            transport: Arc::new(Transport::new(sources.environment.clone())),
             environment: sources.environment,
             scripted: Arc::new(ScriptedModel::new(sources.script)),
-            transport: Arc::new(Transport::default()),
+            idle: Some(sources.idle.unwrap_or(IDLE)).filter(|d| !d.is_zero()),
+            tape: sources.tape,
         }
     }
 
@@ -145,7 +193,9 @@ impl ModelSet {
     ) -> Result<Vec<Arc<dyn Model>>, String> {
         let config = serde_json::from_value(config.clone()).map_err(|e| e.to_string())?;
         let file = config::ModelsFile { providers: vec![(provider.to_owned(), config)], unread: Vec::new() };
-        let merged = providers::merge(file, &self.environment, std::path::Path::new(""));
+        // An extension is no person: it starts no program this way.
+        let keys = Keys { environment: &self.environment, stored: &self.stored, commands: false };
+        let merged = providers::merge(file, &keys, std::path::Path::new(""));
         if let Some(problem) = merged.problems.iter().find(|p| p.concerns(provider)) {
             return Err(problem.reason());
         }
@@ -190,13 +240,39 @@ impl ModelSet {
             return Ok(self.scripted.clone());
         }
         let usable = self.providers.iter().filter(|p| p.key.usable());
-        match usable.filter_map(|p| p.models.first().map(|e| (p, e))).next() {
-            Some((provider, entry)) => self.open(provider, entry),
-            None => Err(ResolveError::NothingConfigured {
+        if let Some((provider, entry)) = usable.filter_map(|p| p.models.first().map(|e| (p, e))).next() {
+            return self.open(provider, entry);
+        }
+        // Who describes a provider has meant it: what it lacks is what is to be said.
+        let meant = self.providers[..self.own].iter().filter(|p| !p.models.is_empty());
+        let mut lacking = meant.filter_map(|p| match &p.key {
+            Key::Missing { todo } => Some((p.name.clone(), todo.clone())),
+            _ => None,
+        });
+        Err(match lacking.next() {
+            Some((provider, todo)) => {
+                let others = lacking.map(|(name, todo)| format!("\n  or, of \"{name}\": {todo}"));
+                ResolveError::NoKey { provider, todo: format!("{todo}{}", others.collect::<String>()) }
+            }
+            None => ResolveError::NothingConfigured {
                 models_json: self.models_json.clone(),
                 problems: self.problems.clone(),
-            }),
-        }
+            },
+        })
+    }
+
+    /// Every provider of the list, those of `models.json` first.
+    pub fn key_states(&self) -> Vec<KeyState> {
+        let state = |p: &Provider| KeyState {
+            provider: p.name.clone(),
+            models: p.models.len(),
+            key: match &p.key {
+                Key::Ready { from, .. } => Ok(from.clone()),
+                Key::InHeaders => Ok("a header of models.json".to_owned()),
+                Key::Missing { todo } => Err(todo.clone()),
+            },
+        };
+        self.providers.iter().map(state).collect()
     }
 
     fn first_of(&self, provider: &str) -> Result<Arc<dyn Model>, ResolveError> {
@@ -210,49 +286,9 @@ impl ModelSet {
         }
     }
 
-    fn within(&self, provider: &str, pattern: &str) -> Result<Chosen, ResolveError> {
-        if !self.knows(provider) {
-            return Err(self.unknown_provider(provider));
-        }
-        let ids: Vec<&str> = self.list().filter(|i| i.provider == provider).map(|i| i.id.as_str()).collect();
-        if ids.contains(&pattern) {
-            return Ok(Chosen { model: self.get(provider, pattern)?, thinking: None });
-        }
-        match pattern.rsplit_once(':').filter(|(id, _)| ids.contains(id)) {
-            Some((id, level)) => {
-                let thinking = ThinkingLevel::parse(level)
-                    .ok_or_else(|| ResolveError::UnknownThinking { level: level.to_owned() })?;
-                Ok(Chosen { model: self.get(provider, id)?, thinking: Some(thinking) })
-            }
-            None => Err(self.unknown_model(provider, pattern)),
-        }
-    }
-
-    /// An id without its provider. `None`: no provider has it.
-    fn anywhere(&self, pattern: &str) -> Option<Result<Chosen, ResolveError>> {
-        let bare = pattern.rsplit_once(':').map(|(id, _)| id);
-        let having = |usable: bool| -> Vec<&str> {
-            let providers = self.providers.iter().filter(|p| !usable || p.key.usable());
-            let has = |p: &&Provider| {
-                p.models.iter().any(|e| e.info.id == pattern || Some(e.info.id.as_str()) == bare)
-            };
-            providers.filter(has).map(|p| p.name.as_str()).collect()
-        };
-        let usable = having(true);
-        let candidates = if usable.is_empty() { having(false) } else { usable };
-        match candidates.as_slice() {
-            [] => None,
-            [provider] => Some(self.within(provider, pattern)),
-            several => Some(Err(ResolveError::Ambiguous {
-                name: pattern.to_owned(),
-                candidates: several.iter().map(|p| format!("{p}/{pattern}")).collect(),
-            })),
-        }
-    }
-
     fn open(&self, provider: &Provider, entry: &Entry) -> Result<Arc<dyn Model>, ResolveError> {
         let key = match &provider.key {
-            Key::Ready(secret) => Some(secret.clone()),
+            Key::Ready { key, .. } => Some(key.clone()),
             Key::InHeaders => None,
             Key::Missing { todo } => {
                 return Err(ResolveError::NoKey { provider: provider.name.clone(), todo: todo.clone() });
@@ -265,6 +301,8 @@ impl ModelSet {
             headers: entry.headers.clone(),
             compat: entry.compat.clone(),
             transport: self.transport.clone(),
+            idle: self.idle,
+            tape: self.tape.clone(),
         })))
     }
 

@@ -172,6 +172,7 @@ fn info() -> ModelInfo {
         cost: ModelCost::default(),
         context_window: 200_000,
         max_tokens: 16_384,
+        ..ModelInfo::default()
     }
 }
 

@@ -4,10 +4,8 @@
 use atomic_agent::{message::ImageContent, tool::FitImages};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use image::{
-    DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits,
-    codecs::jpeg::JpegEncoder,
-    imageops::FilterType,
-    metadata::Orientation,
+    DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits, codecs::jpeg::JpegEncoder,
+    imageops::FilterType, metadata::Orientation,
 };
 use std::io::Cursor;
 

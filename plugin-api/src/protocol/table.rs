@@ -115,16 +115,16 @@ events! {
         "all", In "host/agent/src/jobs.rs";
     /// The lines are shown, neither stored nor sent to a model.
     SessionRecoveryRestore "session_recovery_restore" Collect SessionRecoveryRestorePayload => Option<RestoreAnswer>,
-        "all; seen in tui and rpc", Later "sessions";
+        "all; seen in tui and rpc", In "host/agent/src/lifecycle/recovery.rs";
     /// Entry by entry the last decision counts; who is not named is delivered. An unknown entry or action is a diagnostic.
     SessionRecoveryReplay "session_recovery_replay" Collect SessionRecoveryReplayPayload => Option<ReplayAnswer>,
-        "all", Later "sessions";
+        "all", In "host/agent/src/lifecycle/recovery.rs";
     SessionInfoChanged "session_info_changed" Notify SessionInfoChangedPayload => (),
         "all", In "host/agent/src/ops.rs";
     SessionBeforeSwitch "session_before_switch" Veto SessionBeforeSwitchPayload => Option<CancelAnswer>,
-        "all", In "host/agent/src/jobs.rs";
+        "all", In "host/agent/src/lifecycle/mod.rs";
     SessionBeforeFork "session_before_fork" Veto SessionBeforeForkPayload => Option<ForkAnswer>,
-        "all", Later "sessions";
+        "all", In "host/agent/src/lifecycle/mod.rs";
     SessionBeforeCompact "session_before_compact" Veto SessionBeforeCompactPayload => Option<CompactAnswer>,
         "all", Later "compaction";
     SessionCompact "session_compact" Notify SessionCompactPayload => (),
@@ -136,9 +136,9 @@ events! {
     CompactionEnd "compaction_end" Notify CompactionEndPayload => (),
         "all", Later "compaction";
     SessionBeforeTree "session_before_tree" Veto SessionBeforeTreePayload => Option<TreeAnswer>,
-        "all", Later "sessions";
+        "all", In "host/agent/src/lifecycle/tree.rs";
     SessionTree "session_tree" Notify SessionTreePayload => (),
-        "all", Later "sessions";
+        "all", In "host/agent/src/lifecycle/tree.rs";
     /// All handlers of all extensions together have 2 s at a reload and 5 s at the end of the program.
     SessionShutdown "session_shutdown" Notify SessionShutdownPayload => (),
         "all", In "host/agent/src/jobs.rs";

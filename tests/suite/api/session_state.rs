@@ -18,7 +18,7 @@ async fn state_of_the_session_survives_a_reload_and_ends_with_the_session() {
     live.reload().await;
     noticed(&live, mark, "the second life", |m| m == "life 2").await;
     let mark = live.mark();
-    let op = Op::NewSession { parent_session: None, origin: None };
+    let op = Op::NewSession { parent_session: None, origin: None, setup: vec![] };
     patient("the new session", live.engine.request(op)).await.unwrap();
     noticed(&live, mark, "another session's first life", |m| m == "life 1").await;
     live.close().await;

@@ -27,7 +27,8 @@ impl Hidden {
             (n, Some(rest)) => format!("{n} characters{rest}"),
             (n, None) => format!("{n} {what}s"),
         };
-        let kinds: Vec<String> = kinds.into_iter().filter(|k| k.0 > 0).map(|(n, what)| plural(n, what)).collect();
+        let kinds: Vec<String> =
+            kinds.into_iter().filter(|k| k.0 > 0).map(|(n, what)| plural(n, what)).collect();
         (all > 0).then(|| format!("{} ({})", plural(all, "hidden character"), kinds.join(", ")))
     }
 }
@@ -48,7 +49,8 @@ pub fn hidden(text: &str) -> Hidden {
             '\u{200b}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{180e}' => found.zero_width += 1,
             // Joiners belong to emoji and to several scripts; between plain letters they hide.
             '\u{200c}' | '\u{200d}' => {
-                let plain = |c: Option<char>| c.is_none_or(|c| c.is_ascii() || matches!(c, '\u{200c}' | '\u{200d}'));
+                let plain =
+                    |c: Option<char>| c.is_none_or(|c| c.is_ascii() || matches!(c, '\u{200c}' | '\u{200d}'));
                 found.zero_width += usize::from(plain(before) && plain(chars.peek().copied()));
             }
             _ => {}
@@ -71,7 +73,9 @@ mod tests {
             found.told().unwrap(),
             "9 hidden characters (6 Unicode tags, 1 direction mark, 2 characters of no width)"
         );
-        for honest in ["", "\u{feff}plain", "👩\u{200d}💻 ok ❤\u{fe0f}", "می\u{200c}خواهم", "日本語 – “quotes”"] {
+        for honest in
+            ["", "\u{feff}plain", "👩\u{200d}💻 ok ❤\u{fe0f}", "می\u{200c}خواهم", "日本語 – “quotes”"]
+        {
             assert_eq!(hidden(honest).told(), None, "{honest}");
         }
     }

@@ -105,7 +105,11 @@ mod tests {
             ("${@:2} | ${@:2:1} | ${@:9}", "a b c", "b c | b | "),
             ("${1:-main} ${2:-none}", "x", "x none"),
             ("$10 ${11}", "1 2 3 4 5 6 7 8 9 ten eleven", "ten eleven"),
-            ("costs $ 5, $x, $0, ${x}, ${1, $ARGUMENTSX, ${@:x}, $", "a", "costs $ 5, $x, $0, ${x}, ${1, $ARGUMENTSX, ${@:x}, $"),
+            (
+                "costs $ 5, $x, $0, ${x}, ${1, $ARGUMENTSX, ${@:x}, $",
+                "a",
+                "costs $ 5, $x, $0, ${x}, ${1, $ARGUMENTSX, ${@:x}, $",
+            ),
             ("it's $1", "don't a='b c'", "it's don't"),
         ] {
             assert_eq!(fill(body, args), filled, "{body}");

@@ -80,6 +80,12 @@ impl Session {
         out
     }
 
+    /// The way from the root to the leaf as a screen shows it: also what was condensed, and what
+    /// is only displayed.
+    pub fn shown_messages(&self) -> Vec<Message> {
+        self.path().into_iter().filter_map(displayed).collect()
+    }
+
     /// Entries that make the context, from the latest summary on.
     pub fn context_entries(&self) -> Vec<Arc<Value>> {
         let path = self.path();
@@ -259,14 +265,7 @@ fn visible(entry: &Entry) -> Option<Message> {
             if entry.raw.get("excludeFromContext") == Some(&Value::Bool(true)) {
                 return None;
             }
-            Some(Message::Custom(CustomMessage {
-                custom_type: entry.str("customType").unwrap_or_default().to_owned(),
-                content: serde_json::from_value(entry.raw.get("content")?.clone()).ok()?,
-                display: entry.raw.get("display").and_then(Value::as_bool).unwrap_or(false),
-                details: entry.raw.get("details").cloned(),
-                timestamp: millis(entry),
-                extra: Extra::new(),
-            }))
+            custom(entry)
         }
         "branch_summary" => Some(Message::BranchSummary(BranchSummaryMessage {
             summary: entry.str("summary")?.to_owned(),
@@ -276,6 +275,28 @@ fn visible(entry: &Entry) -> Option<Message> {
         })),
         _ => None,
     }
+}
+
+fn displayed(entry: &Entry) -> Option<Message> {
+    match (entry.kind(), entry.message()) {
+        ("message", Some(Message::System(_))) => None,
+        ("message", message) => message.cloned(),
+        ("custom_message", _) if entry.raw.get("display") != Some(&Value::Bool(true)) => None,
+        ("custom_message", _) => custom(entry),
+        ("compaction", _) => summary(entry),
+        _ => visible(entry),
+    }
+}
+
+fn custom(entry: &Entry) -> Option<Message> {
+    Some(Message::Custom(CustomMessage {
+        custom_type: entry.str("customType").unwrap_or_default().to_owned(),
+        content: serde_json::from_value(entry.raw.get("content")?.clone()).ok()?,
+        display: entry.raw.get("display").and_then(Value::as_bool).unwrap_or(false),
+        details: entry.raw.get("details").cloned(),
+        timestamp: millis(entry),
+        extra: Extra::new(),
+    }))
 }
 
 fn millis(entry: &Entry) -> i64 {

@@ -151,6 +151,30 @@ impl SessionFile {
     }
 }
 
+impl SessionFile {
+    /// What is in a file, without its lock and without touching it.
+    pub fn read(path: &Path) -> Result<(Value, Vec<Value>, Vec<String>), SessionError> {
+        let fail = |action| move |source| SessionError::Io { action, path: path.to_owned(), source };
+        if !std::fs::metadata(path).map_err(fail("open"))?.is_file() {
+            return Err(SessionError::Foreign { path: path.to_owned(), reason: "not a regular file".into() });
+        }
+        let bytes = std::fs::read(path).map_err(fail("read"))?;
+        let mut lines = Lines { rest: &bytes };
+        let header = header(lines.next().unwrap_or_default(), path)?;
+        let all: Vec<&[u8]> = lines.filter(|l| !l.trim_ascii().is_empty()).collect();
+        let entries: Vec<Value> = all.iter().filter_map(|l| entry(l)).collect();
+        let skipped = all.len() - entries.len();
+        let notice = format!("{skipped} unreadable line(s) of {} were skipped", path.display());
+        Ok((header, entries, (skipped > 0).then_some(notice).into_iter().collect()))
+    }
+}
+
+/// Another program, or another session of this one, has the file.
+pub fn in_use(path: &Path) -> bool {
+    let Ok(file) = OpenOptions::new().read(true).open(path) else { return false };
+    matches!(file.try_lock(), Err(TryLockError::WouldBlock))
+}
+
 /// Second opener: says so at once instead of waiting.
 fn lock(file: &File, path: &Path) -> Result<(), SessionError> {
     match file.try_lock() {

@@ -5,14 +5,23 @@
 //! Lossless: an entry is the JSON object that was read. Unknown kinds and keys
 //! stay, malformed lines stay in the file, and no line is ever rewritten.
 
+mod branch;
 mod context;
 mod file;
+mod list;
+mod pending;
 mod place;
 #[cfg(test)]
 mod tests;
+mod tree;
 
 pub use context::{PromptState, SessionContext, fold_system};
-pub use place::{default_dir, latest, valid_id};
+pub use file::in_use;
+pub use list::{Page, Query, Row, list};
+pub use pending::Pending;
+pub(crate) use pending::RECONCILIATION;
+pub use place::{Header, default_dir, import, latest, peek, valid_id, with_id};
+pub use tree::{Node, stats};
 
 use crate::message::{Message, now_ms};
 use file::SessionFile;
@@ -30,7 +39,7 @@ pub const VERSION: u64 = 3;
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
     /// Another program, or another session of this one, has the file.
-    #[error("{} is in use by another Atomic; close that one, or start a session of your own", .0.display())]
+    #[error("{} is in use by another Atomic; close that one, or go on with a copy: atomic --fork FILE", .0.display())]
     Locked(PathBuf),
     /// Nothing was changed in it.
     #[error("{} is not a session file ({reason}); it was left as it is", path.display())]
@@ -43,6 +52,10 @@ pub enum SessionError {
     Io { action: &'static str, path: PathBuf, source: std::io::Error },
     #[error("no entry {0} in this session")]
     UnknownEntry(String),
+    #[error("Invalid entry ID for forking: {0} is no message of the user")]
+    NotForkable(String),
+    #[error("there is nothing to fork yet: this session has no message of the user")]
+    Unsaved,
 }
 
 impl SessionError {
@@ -55,6 +68,8 @@ impl SessionError {
             SessionError::TooOld { .. } => "session_too_old",
             SessionError::Io { .. } => "session_io",
             SessionError::UnknownEntry(_) => "unknown_entry",
+            SessionError::NotForkable(_) => "invalid_fork_entry",
+            SessionError::Unsaved => "session_unsaved",
         }
     }
 }
@@ -83,13 +98,18 @@ impl Entry {
     pub fn message(&self) -> Option<&Message> {
         self.message.as_deref()
     }
-    fn str(&self, key: &str) -> Option<&str> {
+    pub fn parent_id(&self) -> Option<&str> {
+        self.str("parentId")
+    }
+    pub(crate) fn str(&self, key: &str) -> Option<&str> {
         self.raw.get(key).and_then(Value::as_str)
     }
 }
 
 enum Backing {
     Memory,
+    /// Somebody else's to write.
+    Read(PathBuf),
     /// Named, not written: nothing is on disk before the user said something.
     Pending(PathBuf),
     File(SessionFile),
@@ -114,9 +134,13 @@ impl Session {
 
     /// A new session whose file appears with the first message.
     pub fn create(cwd: &Path, dir: &Path, parent_session: Option<&Path>) -> Self {
-        Self::fresh(cwd, dir, parent_session, |id, header| {
-            let stamp = header["timestamp"].as_str().unwrap_or("").replace([':', '.'], "-");
-            Backing::Pending(dir.join(format!("{stamp}_{id}.jsonl")))
+        Self::fresh(cwd, dir, parent_session, |id, header| Backing::Pending(file_of(dir, id, header)))
+    }
+
+    /// The same with an id that somebody chose; [`valid_id`] says what can be one.
+    pub fn create_named(cwd: &Path, dir: &Path, parent_session: Option<&Path>, id: &str) -> Self {
+        Self::fresh_as(id.to_owned(), cwd, dir, parent_session, |id, header| {
+            Backing::Pending(file_of(dir, id, header))
         })
     }
 
@@ -126,7 +150,16 @@ impl Session {
         parent: Option<&Path>,
         backing: impl FnOnce(&str, &Value) -> Backing,
     ) -> Self {
-        let id = uuid::Uuid::now_v7().to_string();
+        Self::fresh_as(uuid::Uuid::now_v7().to_string(), cwd, dir, parent, backing)
+    }
+
+    fn fresh_as(
+        id: String,
+        cwd: &Path,
+        dir: &Path,
+        parent: Option<&Path>,
+        backing: impl FnOnce(&str, &Value) -> Backing,
+    ) -> Self {
         let header = new_header(&id, cwd, parent);
         Session {
             backing: backing(&id, &header),
@@ -138,6 +171,30 @@ impl Session {
             leaf: None,
             notices: Vec::new(),
         }
+    }
+
+    /// Reads a file without locking it, writing to it, or minding who has it open: what is
+    /// appended to this session is nobody's.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is no session.
+    pub fn read(path: &Path) -> Result<Self, SessionError> {
+        let (header, entries, notices) = SessionFile::read(path)?;
+        let id = header.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let mut session = Session {
+            header,
+            id,
+            dir: path.parent().unwrap_or(Path::new(".")).to_owned(),
+            backing: Backing::Read(path.to_owned()),
+            entries: Vec::new(),
+            index: HashMap::new(),
+            leaf: None,
+            notices,
+        };
+        for raw in entries {
+            session.remember(Entry::new(raw));
+        }
+        Ok(session)
     }
 
     /// Opens, locks, and reads a file. An empty one becomes a new session of `cwd` in its place.
@@ -184,7 +241,8 @@ impl Session {
     pub fn file(&self) -> Option<&Path> {
         match &self.backing {
             Backing::File(f) => Some(f.path()),
-            _ => None,
+            Backing::Read(path) => Some(path),
+            Backing::Memory | Backing::Pending(_) => None,
         }
     }
     /// Where the session was started; a resumed one runs there.
@@ -209,6 +267,10 @@ impl Session {
         self.notices.push(notice);
     }
 
+    pub fn entry(&self, id: &str) -> Option<&Entry> {
+        self.index.get(id).and_then(|at| self.entries.get(*at))
+    }
+
     /// The last `session_info`; an empty name clears.
     pub fn name(&self) -> Option<String> {
         let last = self.entries.iter().rev().find(|e| e.kind() == "session_info")?;
@@ -221,8 +283,13 @@ impl Session {
 
     /// From the root to the leaf.
     pub fn path(&self) -> Vec<&Entry> {
+        self.path_to(self.leaf.as_deref())
+    }
+
+    /// From the root to this entry.
+    pub fn path_to(&self, id: Option<&str>) -> Vec<&Entry> {
         let mut path = Vec::new();
-        let mut next = self.leaf.as_deref();
+        let mut next = id;
         // A parent loop in a foreign file ends the path instead of the program.
         while let Some(entry) = next.and_then(|id| self.index.get(id)).and_then(|i| self.entries.get(*i)) {
             if path.len() >= self.entries.len() {
@@ -298,7 +365,7 @@ impl Session {
 
     fn write(&mut self, entry: &Entry) -> Result<(), SessionError> {
         match &mut self.backing {
-            Backing::Memory => Ok(()),
+            Backing::Memory | Backing::Read(_) => Ok(()),
             Backing::File(file) => file.append(&[&entry.raw]),
             Backing::Pending(path) => {
                 let spoken = matches!(entry.message(), Some(Message::User(_) | Message::Assistant(_)));
@@ -330,6 +397,11 @@ impl Session {
             }
         }
     }
+}
+
+fn file_of(dir: &Path, id: &str, header: &Value) -> PathBuf {
+    let stamp = header["timestamp"].as_str().unwrap_or("").replace([':', '.'], "-");
+    dir.join(format!("{stamp}_{id}.jsonl"))
 }
 
 fn new_header(id: &str, cwd: &Path, parent: Option<&Path>) -> Value {

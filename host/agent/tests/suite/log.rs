@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use atomic_agent::{
     boundary::{Board, Boundary, BoundaryContext, Proposer},
-    decisions::{SessionBefore, Veto},
+    decisions::{BeforeEvent, ReplayAction, ReplayDecisions, RestoreReason, SessionBefore, Veto},
     handle::EngineHandle,
     hooks::*,
     message::*,
@@ -51,6 +51,13 @@ pub struct Log {
     pub faults: Mutex<Vec<String>>,
     /// No other session is begun.
     pub stays: bool,
+    /// Fields of each `session_before_*`, and what is answered.
+    pub before: Mutex<Vec<serde_json::Map<String, Value>>>,
+    pub veto: Mutex<Option<serde_json::Map<String, Value>>>,
+    /// `(target, previous)` of each replacement.
+    pub replaced: Mutex<Vec<(SessionRef, SessionRef)>>,
+    /// The recovery hooks, which no golden has.
+    pub recovered: Mutex<Vec<String>>,
     pub asked: Notify,
 }
 
@@ -221,9 +228,27 @@ impl Hooks for Log {
         true
     }
     async fn session_before(&self, before: SessionBefore) -> Veto {
-        self.line(format!("session_before_switch reason={}", before.fields["reason"].as_str().unwrap()))
-            .await;
-        Veto { cancelled_by: self.stays.then(|| "x".into()), result: None }
+        let text = |key: &str| before.fields.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let line = match before.event {
+            BeforeEvent::Switch => format!("session_before_switch reason={}", text("reason")),
+            BeforeEvent::Fork => format!("session_before_fork position={}", text("position")),
+            BeforeEvent::Compact => "session_before_compact".into(),
+            BeforeEvent::Tree => "session_before_tree".into(),
+        };
+        self.before.lock().unwrap().push(before.fields);
+        self.line(line).await;
+        let result = self.veto.lock().unwrap().clone();
+        Veto { cancelled_by: self.stays.then(|| "x".into()), result }
+    }
+    async fn session_recovery_restore(&self, reason: RestoreReason) -> Vec<String> {
+        self.recovered.lock().unwrap().push(format!("restore {}", lower(reason)));
+        vec!["restored".into()]
+    }
+    async fn session_recovery_replay(&self, pending: Vec<Value>) -> ReplayDecisions {
+        self.recovered.lock().unwrap().push(format!("replay of {}", pending.len()));
+        let drops = |p: &Value| p["customType"] == "drop";
+        let decide = |p: &Value| (p["entryId"].as_str().unwrap().to_owned(), ReplayAction::Drop);
+        pending.iter().filter(|p| drops(p)).map(decide).collect()
     }
     async fn before_provider_headers(&self, _: &mut BTreeMap<String, Option<String>>, _: &ModelInfo) {
         self.line("before_provider_headers".into()).await;
@@ -270,13 +295,16 @@ impl Hooks for Log {
         }
     }
     async fn replace(&self, request: Replace, swap: Swap) -> Result<ReplaceReport, String> {
-        let (down, up, discover) = match request {
-            Replace::Reload { .. } => ("reload", "reload", "reload"),
-            Replace::Session { .. } => ("new", "new", "startup"),
+        let (why, discover) = match request {
+            Replace::Reload { .. } => ("reload".to_owned(), "reload"),
+            Replace::Session { reason, target, previous, .. } => {
+                self.replaced.lock().unwrap().push((target, previous));
+                (lower(reason), "startup")
+            }
         };
-        self.line(format!("session_shutdown reason={down}")).await;
+        self.line(format!("session_shutdown reason={why}")).await;
         swap()?;
-        self.line(format!("session_start reason={up}")).await;
+        self.line(format!("session_start reason={why}")).await;
         self.line(format!("resources_discover reason={discover}")).await;
         Ok(ReplaceReport::default())
     }

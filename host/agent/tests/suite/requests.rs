@@ -167,7 +167,11 @@ async fn a_new_session_ends_the_run_and_begins_a_file_of_its_own() {
     rig.prompt("go").await.unwrap();
     rig.model.speaking.notified().await;
     let (old, id) = (rig.file(), rig.handle.view(|v| v.session_id.clone()));
-    let answer = rig.handle.request(Op::NewSession { parent_session: None, origin: None }).await.unwrap();
+    let answer = rig
+        .handle
+        .request(Op::NewSession { parent_session: None, origin: None, setup: vec![] })
+        .await
+        .unwrap();
     assert_eq!(answer, json!({"cancelled": false}));
     rig.until(|e| matches!(e, Event::SessionReady { reason: StartReason::New, .. })).await;
     assert_ne!(rig.handle.view(|v| v.session_id.clone()), id);

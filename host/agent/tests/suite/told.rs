@@ -72,7 +72,11 @@ async fn a_session_that_a_handler_keeps_is_not_left() {
             rig.prompt("hi").await.unwrap();
             rig.model.speaking.notified().await;
         }
-        let answer = rig.handle.request(Op::NewSession { parent_session: None, origin: None }).await.unwrap();
+        let answer = rig
+            .handle
+            .request(Op::NewSession { parent_session: None, origin: None, setup: vec![] })
+            .await
+            .unwrap();
         assert_eq!(answer, json!({"cancelled": true}));
         assert_eq!(
             rig.handle.view(|v| (v.session_id.clone(), v.idle)),
@@ -88,7 +92,7 @@ async fn a_session_that_a_handler_keeps_is_not_left() {
 async fn a_session_that_nobody_keeps_is_left_in_order() {
     let mut rig = build([Step::Text("a"), Step::Text("b")]).start().await;
     rig.run("hi").await;
-    rig.handle.request(Op::NewSession { parent_session: None, origin: None }).await.unwrap();
+    rig.handle.request(Op::NewSession { parent_session: None, origin: None, setup: vec![] }).await.unwrap();
     rig.run("hi").await;
     rig.quit().await;
     let golden = include_str!("goldens/new_session.txt");

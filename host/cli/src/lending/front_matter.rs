@@ -59,7 +59,11 @@ pub fn parse(text: &str) -> Result<Parsed<'_>, Broken> {
     };
     let front = &text[start..end];
     if front.len() > MOST {
-        return Err(Broken { line: 1, column: 1, why: "what stands between the --- is longer than 16 KB".into() });
+        return Err(Broken {
+            line: 1,
+            column: 1,
+            why: "what stands between the --- is longer than 16 KB".into(),
+        });
     }
     let fields = match yaml(front) {
         Ok(fields) => fields,
@@ -115,7 +119,11 @@ fn located(said: &str) -> Broken {
         digits.split(|c: char| !c.is_ascii_digit()).next()?.parse::<usize>().ok()
     };
     let why = said.split(" at byte").next().unwrap_or(said).trim_start_matches("deserialize error: ");
-    Broken { line: number("line ").unwrap_or(1) + 1, column: number("column ").unwrap_or(0) + 1, why: why.into() }
+    Broken {
+        line: number("line ").unwrap_or(1) + 1,
+        column: number("column ").unwrap_or(0) + 1,
+        why: why.into(),
+    }
 }
 
 /// `key: the rest of the line`, items below it as `- item`, longer texts as indented lines.
@@ -126,7 +134,10 @@ fn plain(front: &str) -> Option<BTreeMap<String, Value>> {
         if !line.starts_with([' ', '\t', '-']) {
             let (key, rest) = line.split_once(':')?;
             let word = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-            if key.is_empty() || !key.chars().all(word) || !(rest.is_empty() || rest.starts_with([' ', '\t', '\r'])) {
+            if key.is_empty()
+                || !key.chars().all(word)
+                || !(rest.is_empty() || rest.starts_with([' ', '\t', '\r']))
+            {
                 return None;
             }
             fields.insert(key.to_owned(), Value::Text(unquoted(rest.trim()).to_owned()));
@@ -175,7 +186,9 @@ mod tests {
 
     #[test]
     fn yaml_is_read_and_the_body_is_what_follows() {
-        let parsed = parse("---\r\nname: a\r\ndescription: >\r\n  long\r\n  text\r\ntools: [x, 1]\r\n---\r\nbody\n---\nmore\n");
+        let parsed = parse(
+            "---\r\nname: a\r\ndescription: >\r\n  long\r\n  text\r\ntools: [x, 1]\r\n---\r\nbody\n---\nmore\n",
+        );
         let parsed = parsed.unwrap();
         assert_eq!((text(&parsed, "name"), text(&parsed, "description").trim()), ("a".into(), "long text"));
         assert_eq!(parsed.fields["tools"], Value::List(vec!["x".into(), "1".into()]));

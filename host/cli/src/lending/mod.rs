@@ -78,7 +78,11 @@ impl Taken<'_> {
     /// Whether the name is free. `what`: skill, prompt template.
     fn claim(&mut self, what: &str, name: &str, file: &Path) -> bool {
         if let Some((_, first)) = self.names.iter().find(|(taken, _)| taken == name) {
-            let text = format!("two {what}s are named {name}: {} is used, {} is not", first.display(), file.display());
+            let text = format!(
+                "two {what}s are named {name}: {} is used, {} is not",
+                first.display(),
+                file.display()
+            );
             self.warnings.push(text);
             return false;
         }
@@ -90,7 +94,8 @@ impl Taken<'_> {
 /// A whole text file; hidden characters in it are counted.
 fn read(path: &Path, warnings: &mut Vec<String>) -> Option<String> {
     let size = std::fs::metadata(path).map(|m| m.len());
-    let bytes = match size.and_then(|size| if size > MOST { Ok(None) } else { std::fs::read(path).map(Some) }) {
+    let bytes = match size.and_then(|size| if size > MOST { Ok(None) } else { std::fs::read(path).map(Some) })
+    {
         Ok(Some(bytes)) => bytes,
         Ok(None) => {
             warnings.push(format!("{} is not read: it is larger than 1 MB", path.display()));
@@ -131,12 +136,19 @@ impl Lender for Lending {
         };
         let prompts = match self.args.no_prompt_templates {
             true => self.named(&self.args.prompt_templates),
-            false => self.places("prompts", &self.args.prompt_templates, &settings.prompts, &found.prompts, trusted),
+            false => self.places(
+                "prompts",
+                &self.args.prompt_templates,
+                &settings.prompts,
+                &found.prompts,
+                trusted,
+            ),
         };
         let custom_prompt =
             self.system_prompt.clone().or_else(|| self.of_file("SYSTEM.md", trusted, &mut warnings));
         let append = self.append_system_prompt.clone();
-        let append_system_prompt = append.or_else(|| self.of_file("APPEND_SYSTEM.md", trusted, &mut warnings));
+        let append_system_prompt =
+            append.or_else(|| self.of_file("APPEND_SYSTEM.md", trusted, &mut warnings));
         let parts = PromptParts {
             custom_prompt,
             append_system_prompt,
@@ -186,9 +198,9 @@ impl Lending {
                 places.extend(above.map(|d| Place::new(d, "project", "project")));
             }
         }
-        let of_extensions = found.iter().map(|(path, extension)| {
-            Place::new(path.clone(), "user", &extension.to_string_lossy()).named()
-        });
+        let of_extensions = found
+            .iter()
+            .map(|(path, extension)| Place::new(path.clone(), "user", &extension.to_string_lossy()).named());
         places.extend(of_extensions);
         places
     }
@@ -205,7 +217,8 @@ impl Lending {
     /// The project's, else the user's.
     fn of_file(&self, name: &str, trusted: bool, warnings: &mut Vec<String>) -> Option<String> {
         let project: Vec<PathBuf> = if trusted { self.own_folders().collect() } else { Vec::new() };
-        let file = project.into_iter().chain([self.paths.agent()]).map(|d| d.join(name)).find(|f| f.is_file())?;
+        let file =
+            project.into_iter().chain([self.paths.agent()]).map(|d| d.join(name)).find(|f| f.is_file())?;
         read(&file, warnings)
     }
 }

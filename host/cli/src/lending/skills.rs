@@ -52,7 +52,10 @@ fn find(root: &Path, warnings: &mut Vec<String>) -> Vec<PathBuf> {
     let mut seen = HashSet::new();
     look(root, 0, &mut seen, &mut left, &mut found);
     if left == 0 {
-        let text = format!("{} holds more than {FOLDERS} folders: skills beyond that are not looked for", root.display());
+        let text = format!(
+            "{} holds more than {FOLDERS} folders: skills beyond that are not looked for",
+            root.display()
+        );
         warnings.push(text);
     }
     found
@@ -80,7 +83,8 @@ fn look(dir: &Path, depth: usize, seen: &mut HashSet<PathBuf>, left: &mut usize,
         }
         if path.is_dir() {
             // A link out of the tree is followed, one to a folder above is not.
-            let above = || path.canonicalize().is_ok_and(|to| dir.canonicalize().is_ok_and(|d| d.starts_with(to)));
+            let above =
+                || path.canonicalize().is_ok_and(|to| dir.canonicalize().is_ok_and(|d| d.starts_with(to)));
             if !(path.is_symlink() && above()) {
                 look(&path, depth + 1, seen, left, found);
             }
@@ -116,7 +120,12 @@ fn one(place: &Place, file: &Path, warnings: &mut Vec<String>) -> Option<Skill> 
     }
 }
 
-fn skill(place: &Place, file: &Path, parsed: &Parsed<'_>, is_folder: bool) -> Result<(Skill, Option<String>), String> {
+fn skill(
+    place: &Place,
+    file: &Path,
+    parsed: &Parsed<'_>,
+    is_folder: bool,
+) -> Result<(Skill, Option<String>), String> {
     let base_dir = file.parent().unwrap_or(file).to_owned();
     let called = if is_folder { base_dir.file_name() } else { file.file_stem() };
     let called = called.unwrap_or_default().to_string_lossy().into_owned();
@@ -133,15 +142,16 @@ fn skill(place: &Place, file: &Path, parsed: &Parsed<'_>, is_folder: bool) -> Re
     if name.contains(char::is_whitespace) || name.contains(['/', ':']) || name.len() > MAX_NAME {
         return Err(format!("its name {name:?} cannot be typed after /skill:"));
     }
-    let said = if !name.chars().all(word) || name.starts_with('-') || name.ends_with('-') || name.contains("--") {
-        Some(format!("its name {name} should be lower-case letters, digits and single hyphens"))
-    } else if is_folder && name != called {
-        Some(format!("its name {name} is not that of its folder, {called}"))
-    } else if description.chars().count() > MAX_DESCRIPTION {
-        Some(format!("its description is longer than {MAX_DESCRIPTION} characters"))
-    } else {
-        None
-    };
+    let said =
+        if !name.chars().all(word) || name.starts_with('-') || name.ends_with('-') || name.contains("--") {
+            Some(format!("its name {name} should be lower-case letters, digits and single hyphens"))
+        } else if is_folder && name != called {
+            Some(format!("its name {name} is not that of its folder, {called}"))
+        } else if description.chars().count() > MAX_DESCRIPTION {
+            Some(format!("its description is longer than {MAX_DESCRIPTION} characters"))
+        } else {
+            None
+        };
     let skill = Skill {
         name,
         description,
@@ -261,7 +271,8 @@ mod tests {
         write(dir.path(), "p/x/SKILL.md", &minimal("x").replace("body", "other body"));
         let place = |d: &str| Place::new(dir.path().join(d), "user", "user");
         let mut warnings = Vec::new();
-        let skills = load(&[place("u"), place("p"), place("u/x/SKILL.md"), place("gone").named()], &mut warnings);
+        let skills =
+            load(&[place("u"), place("p"), place("u/x/SKILL.md"), place("gone").named()], &mut warnings);
         assert_eq!((skills.len(), skills[0].body.as_str()), (1, "body of x\n"));
         assert_eq!(warnings.len(), 2, "{warnings:?}");
         assert!(warnings[0].contains("two skills are named x") && warnings[1].contains("gone"));

@@ -17,7 +17,8 @@ pub fn load(places: &[Place], warnings: &mut Vec<String>) -> Vec<Template> {
         let files = match std::fs::read_dir(&place.path) {
             Ok(entries) => {
                 let files = entries.flatten().map(|e| e.path()).filter(|p| p.is_file());
-                let mut files: Vec<PathBuf> = files.filter(|p| p.extension().is_some_and(|e| e == "md")).collect();
+                let mut files: Vec<PathBuf> =
+                    files.filter(|p| p.extension().is_some_and(|e| e == "md")).collect();
                 files.sort();
                 files
             }
@@ -86,7 +87,8 @@ mod tests {
         }
         let mut warnings = Vec::new();
         let found = load(&[Place::new(dir.path().to_owned(), "project", "project")], &mut warnings);
-        let shown: Vec<_> = found.iter().map(|t| (t.name.as_str(), t.description.as_str(), t.body.as_str())).collect();
+        let shown: Vec<_> =
+            found.iter().map(|t| (t.name.as_str(), t.description.as_str(), t.body.as_str())).collect();
         assert_eq!(
             shown,
             [("fix", "Fixes it", "Fix $1"), ("plain", "Look at $@ well", "\nLook at $@ well\nand say so")]

@@ -103,6 +103,7 @@ fn is_public(event: &Event) -> bool {
         | Event::ModelFallbackEnd { .. } => true,
         Event::ExtensionError { .. }
         | Event::SessionReady { .. }
+        | Event::TreeMoved { .. }
         | Event::DialogOpened { .. }
         | Event::DialogClosed { .. }
         | Event::Notify { .. }

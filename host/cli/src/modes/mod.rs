@@ -11,7 +11,7 @@ use crate::{
     extension_flags::Unsettled,
     launch::{self, Face, Origin, launch},
     paths::Paths,
-    sanitize,
+    sanitize, session_choice,
     settings::Settings,
     stdio::{self, Elsewhere, Stdio},
     supervise::{
@@ -23,6 +23,7 @@ use atomic_agent::handle::Mode;
 use std::{
     ffi::OsString,
     io::{BufRead, Read, Write},
+    path::PathBuf,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +91,15 @@ async fn supervised(
         true => ask_about(&crashes, stdio),
         false => skipped(&crashes, stdio),
     };
+    let (session, fork) = match choose_session(paths, args, asks, stdio)? {
+        Picked::Session(file) => (Some(file), None),
+        Picked::Copy(file) => (None, Some(file)),
+        Picked::AsTyped => (None, None),
+        Picked::Nothing => return Ok(0),
+    };
     let desk = supervise::start(supervise::Plan {
+        session,
+        fork,
         paths: paths.clone(),
         args: words,
         mode: Mode::Tui,
@@ -102,6 +111,46 @@ async fn supervised(
         hang_kill: Settings::read(paths).ok().and_then(|s| s.hang_kill).unwrap_or(HANG_KILL),
     })?;
     lines::run(desk, stdio).await
+}
+
+enum Picked {
+    AsTyped,
+    Session(PathBuf),
+    Copy(PathBuf),
+    /// The person left.
+    Nothing,
+}
+
+/// What must be asked about sessions before there is an engine: which one, and what becomes of one
+/// that another program has.
+fn choose_session(paths: &Paths, args: &RunArgs, asks: bool, stdio: &mut Stdio) -> Result<Picked, Card> {
+    let mut settled = session_choice::settle(paths, args)?;
+    let mut picked = Picked::AsTyped;
+    if args.resume {
+        match lines::pick_session(&session_choice::dir(paths, paths, args), &paths.cwd, stdio)? {
+            Some(file) => {
+                settled.session = Some(file.clone());
+                picked = Picked::Session(file);
+            }
+            None => return Ok(Picked::Nothing),
+        }
+    }
+    let Some(file) = session_choice::in_use(paths, &settled).filter(|_| asks) else { return Ok(picked) };
+    let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let question = format!("{name} is in use by another Atomic. Go on with a copy of it? [Y/n] ");
+    Ok(match yes(&question, stdio) {
+        true => Picked::Copy(file),
+        false => Picked::Nothing,
+    })
+}
+
+/// Enter is a yes, the end of the input is none.
+fn yes(question: &str, stdio: &mut Stdio) -> bool {
+    let _ = stdio.out.write_all(sanitize::line(question, 300).as_bytes()).and_then(|()| stdio.out.flush());
+    let mut answer = String::new();
+    let read = std::io::stdin().lock().read_line(&mut answer).unwrap_or(0);
+    let no = answer.trim().eq_ignore_ascii_case("n") || answer.trim().eq_ignore_ascii_case("no");
+    read > 0 && !no
 }
 
 fn crashed(crash: &Crash) -> String {
@@ -150,6 +199,10 @@ async fn in_process(
     if args.messages.is_empty() && args.stdin.is_none() {
         return Err(Card::new("cli::no_message", "there is nothing to answer")
             .help("give a message: atomic -p \"What does this do?\", or pipe one in"));
+    }
+    if args.resume {
+        return Err(Card::new("cli::no_choice", "nobody can choose a session here")
+            .help("--continue goes on with the newest, --session FILE with another one"));
     }
     let skip = skipped(&pages::earlier(paths), stdio);
     let page = pages::fresh(paths);

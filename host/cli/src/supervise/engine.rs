@@ -94,9 +94,14 @@ fn with_hello(mut args: RunArgs, hello: &Hello) -> RunArgs {
     if hello.bare {
         args.extensions.clear();
     }
-    if let Some(file) = &hello.session {
-        args.session = Some(file.clone());
-        (args.continue_session, args.no_session) = (false, false);
+    if hello.again || hello.session.is_some() || hello.fork.is_some() {
+        let in_memory = args.no_session && hello.session.is_none();
+        (args.continue_session, args.resume, args.no_session) = (false, false, in_memory);
+        (args.session, args.fork) = (hello.session.clone(), hello.fork.clone());
+        args.session_id = None;
+    }
+    if hello.again {
+        args.name = None;
     }
     args
 }
@@ -309,5 +314,10 @@ fn resumed(launched: &Launched) -> Option<Resumed> {
 
 fn catalogue(launched: &Launched) -> Catalogue {
     let extensions = &launched.extensions;
-    Catalogue { commands: extensions.commands(), extensions: extensions.list(), graves: extensions.graves() }
+    Catalogue {
+        commands: extensions.commands(),
+        lent: launched.handle.view(|v| v.lent.clone()),
+        extensions: extensions.list(),
+        graves: extensions.graves(),
+    }
 }

@@ -2,7 +2,7 @@
 //! over the engine's stdin and stdout. The first line each way is a hello with the protocol's
 //! number; nothing of it is inherited by the engine's children.
 
-use crate::card::Card;
+use crate::{card::Card, said::Said};
 use atomic_agent::{
     digest::Digest,
     event::Event,
@@ -10,6 +10,7 @@ use atomic_agent::{
     hooks::{CommandInfo, StartReason},
     lossy_path,
     op::{Op, OpError},
+    prompt::lent::LentCommand,
 };
 use atomic_extensions::LoadedInfo;
 use serde::{Deserialize, Serialize};
@@ -18,7 +19,7 @@ use std::path::PathBuf;
 
 /// Of this wire. The two sides are one program, so another number is a program that was replaced
 /// while it ran.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 /// One line.
 pub const LIMIT: usize = 64 * 1024 * 1024;
 
@@ -58,6 +59,11 @@ pub struct Hello {
     /// This session rather than the command line's.
     #[serde(with = "lossy_path::option")]
     pub session: Option<PathBuf>,
+    /// With a copy of this one.
+    #[serde(with = "lossy_path::option")]
+    pub fork: Option<PathBuf>,
+    /// An engine ran before: what the command line says of sessions was for that one.
+    pub again: bool,
     /// From the engine before: what the user had switched on.
     pub active_tools: Option<Vec<String>>,
     /// From the engine before, once it had decided: the project is trusted.
@@ -127,7 +133,22 @@ pub struct Resumed {
 #[serde(rename_all = "camelCase")]
 pub struct Catalogue {
     pub commands: Vec<CommandInfo>,
+    /// Prompt templates and skills.
+    pub lent: Vec<LentCommand>,
     pub extensions: Vec<LoadedInfo>,
     /// What cannot be given back.
     pub graves: Option<String>,
+}
+
+impl Catalogue {
+    /// Those of extensions first; the others are named after whose they are.
+    pub fn all_commands(&self) -> Vec<CommandInfo> {
+        let lent = self.lent.iter().map(|c| CommandInfo {
+            name: c.name.clone(),
+            description: Some(c.description.clone()),
+            extension: c.source_info.scope.clone(),
+            path: c.source_info.path.clone(),
+        });
+        self.commands.iter().cloned().chain(lent).collect()
+    }
 }

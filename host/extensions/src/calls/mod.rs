@@ -199,7 +199,7 @@ pub(crate) fn request(
     if let Err(refused) = limits(caller, op, &bytes) {
         return Some(Err(refused));
     }
-    let replaces = matches!(op, "reload" | "newSession" | "fork" | "switchSession" | "navigateTree");
+    let replaces = matches!(op, "reload" | "newSession" | "fork" | "switchSession");
     // Counted before the task runs, so that a carrier never looks idle in between.
     let Ok(pending) = a.generation.request(caller.call, replaces) else { return Some(Err(Failure::stale())) };
     let given_up = CancellationToken::new();

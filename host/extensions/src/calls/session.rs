@@ -6,7 +6,7 @@ use atomic_agent::{
     hooks::{Origin, StreamingBehavior},
     message::MessageContent,
     model::ThinkingLevel,
-    op::{Op, OutgoingMessage, SendOptions},
+    op::{ForkPosition, Op, OutgoingMessage, SendOptions, SetupEntry},
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -84,6 +84,34 @@ struct Reload {
 #[serde(rename_all = "camelCase", default)]
 struct NewSession {
     parent_session: Option<PathBuf>,
+    setup: Vec<SetupEntry>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Fork {
+    entry_id: String,
+    #[serde(default)]
+    position: ForkPosition,
+}
+
+#[derive(Deserialize)]
+struct Switch {
+    path: PathBuf,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Navigate {
+    target_id: String,
+    #[serde(default)]
+    summarize: bool,
+    #[serde(default)]
+    custom_instructions: Option<String>,
+    #[serde(default)]
+    replace_instructions: bool,
+    #[serde(default)]
+    label: Option<String>,
 }
 
 fn origin(c: Caller) -> Option<Origin> {
@@ -143,13 +171,30 @@ pub(super) async fn request(a: &Asker, op: &str, bytes: &[u8]) -> Outcome {
             Op::Reload { names: optional::<Reload>(op, bytes)?.names, now: false, origin: origin(a.caller) }
         }
         "newSession" => {
-            let parent_session = optional::<NewSession>(op, bytes)?.parent_session;
-            Op::NewSession { parent_session, origin: origin(a.caller) }
+            let NewSession { parent_session, setup } = optional(op, bytes)?;
+            Op::NewSession { parent_session, origin: origin(a.caller), setup }
+        }
+        "fork" => {
+            let Fork { entry_id, position } = body(op, bytes)?;
+            Op::Fork { entry_id, position, origin: origin(a.caller) }
+        }
+        "switchSession" => {
+            Op::SwitchSession { path: body::<Switch>(op, bytes)?.path, origin: origin(a.caller) }
+        }
+        "navigateTree" => {
+            let to: Navigate = body(op, bytes)?;
+            Op::NavigateTree {
+                target_id: to.target_id,
+                summarize: to.summarize,
+                custom_instructions: to.custom_instructions,
+                replace_instructions: to.replace_instructions,
+                label: to.label,
+            }
         }
         _ => return Err(unsupported(op)),
     };
     let mut answer = a.host.engine(op)?.request(asked).await?;
-    if op == "newSession"
+    if matches!(op, "newSession" | "fork" | "switchSession")
         && let Some(object) = answer.as_object_mut()
     {
         // The handle given to `with_session` speaks for the new generation.

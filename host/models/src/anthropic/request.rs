@@ -2,7 +2,7 @@
 
 use crate::{
     compat::{Compat, ThinkingStyle},
-    transcript::{sendable, thought_here},
+    transcript::{UNSEEN, sees, sendable, thought_here, wire_id},
 };
 use atomic_agent::{
     message::{AssistantMessage, Content, ImageContent, Message, ToolResultMessage},
@@ -48,14 +48,14 @@ fn think(body: &mut Value, compat: &Compat, level: ThinkingLevel, max_tokens: u6
     let style = compat.thinking.unwrap_or_default();
     if level == ThinkingLevel::Off {
         match style {
-            ThinkingStyle::Budget => {}
             ThinkingStyle::Adaptive => body["thinking"] = json!({"type": "disabled"}),
             // It cannot be told not to think, only to think little.
             ThinkingStyle::AdaptiveAlways => body["output_config"] = json!({"effort": "low"}),
+            _ => {}
         }
         return;
     }
-    if style == ThinkingStyle::Budget {
+    if !matches!(style, ThinkingStyle::Adaptive | ThinkingStyle::AdaptiveAlways) {
         let budget = match level {
             ThinkingLevel::Off | ThinkingLevel::Minimal => LEAST_BUDGET,
             ThinkingLevel::Low => 4_096,
@@ -84,6 +84,9 @@ fn think(body: &mut Value, compat: &Compat, level: ThinkingLevel, max_tokens: u6
     }
 }
 
+/// Longest id of a tool call.
+const ID_LIMIT: usize = 64;
+
 /// The last message answers calls of an assistant message that does not begin with thinking.
 fn resumes_without_thinking(body: &Value) -> bool {
     let Some(messages) = body["messages"].as_array() else { return false };
@@ -97,24 +100,44 @@ fn resumes_without_thinking(body: &Value) -> bool {
 }
 
 fn messages(info: &ModelInfo, request: &ModelRequest) -> Vec<Value> {
-    let sees = info.input.iter().any(|kind| kind == "image");
+    let sees = sees(info);
     let mut out: Vec<Value> = Vec::new();
     let mut results: Vec<Value> = Vec::new();
+    let mut changes: Vec<String> = Vec::new();
     for message in sendable(&request.messages) {
-        if let Message::ToolResult(result) = message.as_ref() {
-            results.push(tool_result(result, sees));
-            continue;
+        match message.as_ref() {
+            Message::ToolResult(result) => {
+                results.push(tool_result(result, sees));
+                continue;
+            }
+            // It may only stand between what the user says and what the model answers.
+            Message::System(change) => {
+                changes.extend(change.content.as_ref().map(|c| c.plain_text()));
+                continue;
+            }
+            _ => {}
         }
         push(&mut out, "user", std::mem::take(&mut results));
         match message.as_ref() {
             Message::User(m) => push(&mut out, "user", blocks(&m.content.blocks(), sees)),
-            Message::Assistant(m) => push(&mut out, "assistant", assistant(info, m)),
+            Message::Assistant(m) => {
+                push_system(&mut out, std::mem::take(&mut changes));
+                push(&mut out, "assistant", assistant(info, m));
+            }
             // The core has turned the other roles into these.
             _ => {}
         }
     }
     push(&mut out, "user", results);
+    push_system(&mut out, changes);
     out
+}
+
+/// Changes of the prompt, behind a message of the user.
+fn push_system(out: &mut Vec<Value>, changes: Vec<String>) {
+    if !changes.is_empty() && out.last().is_some_and(|m| m["role"] == "user") {
+        out.push(json!({"role": "system", "content": changes.join("\n\n")}));
+    }
 }
 
 /// The format refuses a message without content.
@@ -129,9 +152,7 @@ fn blocks(content: &[Content], sees: bool) -> Vec<Value> {
     let of = |block: &Content| match block {
         Content::Text(t) if !t.text.trim().is_empty() => Some(json!({"type": "text", "text": t.text})),
         Content::Image(image) if sees => Some(image_block(image)),
-        Content::Image(_) => {
-            Some(json!({"type": "text", "text": "(an image was left out: this model does not take images)"}))
-        }
+        Content::Image(_) => Some(json!({"type": "text", "text": UNSEEN})),
         _ => None,
     };
     content.iter().filter_map(of).collect()
@@ -159,7 +180,9 @@ fn assistant(info: &ModelInfo, message: &AssistantMessage) -> Vec<Value> {
                 Value::String(raw) => json!({"invalidJson": raw}),
                 other => json!({"notAnObject": other}),
             };
-            Some(json!({"type": "tool_use", "id": wire_id(&call.id), "name": call.name, "input": input}))
+            Some(
+                json!({"type": "tool_use", "id": wire_id(&call.id, ID_LIMIT), "name": call.name, "input": input}),
+            )
         }
         _ => None,
     };
@@ -171,17 +194,11 @@ fn tool_result(message: &ToolResultMessage, sees: bool) -> Value {
     if content.is_empty() {
         content.push(json!({"type": "text", "text": "(no output)"}));
     }
-    let mut out =
-        json!({"type": "tool_result", "tool_use_id": wire_id(&message.tool_call_id), "content": content});
+    let mut out = json!({"type": "tool_result", "tool_use_id": wire_id(&message.tool_call_id, ID_LIMIT), "content": content});
     if message.is_error {
         out["is_error"] = json!(true);
     }
     out
-}
-
-/// Ids of other providers may hold characters that this format refuses.
-fn wire_id(id: &str) -> String {
-    id.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' || c == '_' { c } else { '_' }).collect()
 }
 
 /// The prompt, the tools, and the end of the last user message: what the next request repeats.

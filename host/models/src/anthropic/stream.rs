@@ -2,8 +2,8 @@
 
 use crate::{
     draft::Draft,
-    excerpt,
     exchange::{Ending, Flow, Reader},
+    fault::Reported,
 };
 use atomic_agent::message::StopReason;
 use serde_json::Value;
@@ -38,9 +38,7 @@ impl Reader for Events {
                 }
             }
             "message_stop" => return Flow::End,
-            "error" => {
-                return Flow::Failed(excerpt::message_of(event).unwrap_or_else(|| event.to_string()));
-            }
+            "error" => return Flow::Failed(Reported::of(event)),
             // `ping`, and what later versions add.
             _ => {}
         }
@@ -78,7 +76,7 @@ impl Events {
             "redacted_thinking" => {
                 let index = draft.open_thinking();
                 draft.sign(index, text("data"));
-                draft.mark_thinking(index, REDACTED, Value::Bool(true));
+                draft.mark(index, REDACTED, Value::Bool(true));
                 index
             }
             "tool_use" => {
@@ -115,7 +113,7 @@ fn ending(reason: &str) -> Ending {
     Ending::Complete(match reason {
         "max_tokens" | "model_context_window_exceeded" => StopReason::Length,
         "tool_use" => StopReason::ToolUse,
-        "refusal" => return Ending::Failed("the model declined to answer".to_owned()),
+        "refusal" => return Ending::refused("the model declined to answer"),
         // A reason of a later version still ends the answer.
         _ => StopReason::Stop,
     })

@@ -5,7 +5,8 @@
 use serde_json::{Map, Value};
 
 const FILE: &[&str] = &["providers"];
-const PROVIDER: &[&str] = &["name", "baseUrl", "apiKey", "api", "headers", "authHeader", "models"];
+const PROVIDER: &[&str] =
+    &["name", "baseUrl", "apiKey", "api", "headers", "authHeader", "models", "modelOverrides", "compat"];
 const MODEL: &[&str] = &[
     "id",
     "name",
@@ -13,6 +14,7 @@ const MODEL: &[&str] = &[
     "baseUrl",
     "reasoning",
     "thinkingLevelMap",
+    "thinkingLevels",
     "input",
     "cost",
     "contextWindow",
@@ -27,7 +29,12 @@ const COMPAT: &[&str] = &[
     "supportsReasoningEffort",
     "maxTokensField",
     "supportsCacheControl",
+    "supportsPromptCacheKey",
+    "supportsMidConversationSystem",
+    "toolCallIdLength",
+    "requiresToolResultName",
     "thinking",
+    "cacheTtlSeconds",
 ];
 
 /// A key nobody reads.
@@ -42,8 +49,13 @@ pub(super) fn unread(file: &Value) -> Vec<Unread> {
     look(None, "", file, FILE, &mut found);
     for (name, provider) in object(file, "providers") {
         look(Some(name), "", provider, PROVIDER, &mut found);
-        for model in provider.get("models").and_then(Value::as_array).into_iter().flatten() {
-            let id = model.get("id").and_then(Value::as_str).unwrap_or("?");
+        if let Some(compat) = provider.get("compat") {
+            look(Some(name), "compat: ", compat, COMPAT, &mut found);
+        }
+        let listed = provider.get("models").and_then(Value::as_array).into_iter().flatten();
+        let listed = listed.map(|m| (m.get("id").and_then(Value::as_str).unwrap_or("?"), m));
+        let changed = object(provider, "modelOverrides").map(|(id, m)| (id.as_str(), m));
+        for (id, model) in listed.chain(changed) {
             let at = format!("model \"{id}\": ");
             look(Some(name), &at, model, MODEL, &mut found);
             for (key, known) in [("cost", COST), ("compat", COMPAT)] {
@@ -89,7 +101,7 @@ mod tests {
     #[test]
     fn a_key_nobody_reads_is_named_with_its_place_and_the_nearest_right_one() {
         let file = json!({"$schema": "x", "provider": {}, "providers": {"local": {
-            "base_url": "http://x", "modelOverrides": {}, "baseUrl": "http://y",
+            "base_url": "http://x", "overrides": {}, "baseUrl": "http://y",
             "models": [{"id": "qwen", "context_window": 1, "cost": {"inptu": 1}}],
         }}});
         let found: Vec<String> = unread(&file)
@@ -98,9 +110,7 @@ mod tests {
             .collect();
         assert_eq!(found[0], "|the key \"provider\" is not read; did you mean \"providers\"?");
         assert_eq!(found[1], "local|the key \"base_url\" is not read; did you mean \"baseUrl\"?");
-        assert!(
-            found[2].starts_with("local|the key \"modelOverrides\" is not read; known are name, baseUrl")
-        );
+        assert!(found[2].starts_with("local|the key \"overrides\" is not read; known are name, baseUrl"));
         assert!(found[3].starts_with("local|model \"qwen\": the key \"context_window\""));
         assert!(found[4].ends_with("cost: the key \"inptu\" is not read; did you mean \"input\"?"));
         assert_eq!(found.len(), 5);

@@ -10,6 +10,8 @@ use serde_json::json;
 
 const OPEN_AI: &str = include_str!("fixtures/openai_completions.sse");
 const ANTHROPIC: &str = include_str!("fixtures/anthropic.sse");
+const RESPONSES: &str = include_str!("fixtures/openai_responses.sse");
+const GOOGLE: &str = include_str!("fixtures/google.sse");
 
 struct Quiet(Vec<AssistantEvent>);
 
@@ -36,6 +38,7 @@ fn info() -> ModelInfo {
         cost: ModelCost { input: 1.0, output: 10.0, cache_read: 0.5, cache_write: 2.0 },
         context_window: 1000,
         max_tokens: 100,
+        ..ModelInfo::default()
     }
 }
 
@@ -61,8 +64,13 @@ fn read(wire: &dyn Wire, chunks: Vec<Vec<u8>>) -> (AssistantMessage, Vec<Assista
     })
 }
 
-fn formats() -> [(&'static str, Box<dyn Wire>); 2] {
-    [(OPEN_AI, Box::new(OpenAiCompletions)), (ANTHROPIC, Box::new(Anthropic))]
+fn formats() -> [(&'static str, Box<dyn Wire>); 4] {
+    [
+        (OPEN_AI, Box::new(OpenAiCompletions)),
+        (ANTHROPIC, Box::new(Anthropic)),
+        (RESPONSES, Box::new(OpenAiResponses)),
+        (GOOGLE, Box::new(Google)),
+    ]
 }
 
 #[test]
@@ -103,6 +111,44 @@ fn a_recorded_anthropic_answer_becomes_the_message_it_was() {
     let usage = &message.usage;
     assert_eq!((usage.input, usage.cache_read, usage.cache_write, usage.output), (10, 20, 30, 99));
     assert_eq!(usage.total_tokens, 159);
+}
+
+#[test]
+fn a_recorded_answer_of_the_responses_format_becomes_the_message_it_was() {
+    let (message, _) = read(&OpenAiResponses, vec![RESPONSES.into()]);
+    assert_eq!(message.stop_reason, Some(StopReason::ToolUse));
+    let mut content = serde_json::to_value(&message.content).unwrap();
+    let signature = content[0].as_object_mut().unwrap().remove("thinkingSignature").unwrap();
+    let item: Value = serde_json::from_str(signature.as_str().unwrap()).unwrap();
+    assert_eq!((&item["id"], &item["encrypted_content"]), (&json!("rs_1"), &json!("gAAA")));
+    assert_eq!(
+        content,
+        json!([
+            {"type": "thinking", "thinking": "Größe?\n\n🦀"},
+            {"type": "text", "text": "Ich schaue nach: 日本語.", "textSignature": "msg_1"},
+            {"type": "toolCall", "id": "call_a|fc_1", "name": "bash", "arguments": {"command": "ls \"ä\""}},
+            {"type": "toolCall", "id": "call_b|fc_2", "name": "ls", "arguments": {}}
+        ])
+    );
+    let usage = &message.usage;
+    assert_eq!((usage.input, usage.cache_read, usage.output, usage.total_tokens), (40, 20, 99, 159));
+}
+
+#[test]
+fn a_recorded_google_answer_becomes_the_message_it_was() {
+    let (message, _) = read(&Google, vec![GOOGLE.into()]);
+    assert_eq!(message.stop_reason, Some(StopReason::ToolUse));
+    assert_eq!(
+        serde_json::to_value(&message.content).unwrap(),
+        json!([
+            {"type": "thinking", "thinking": "Größe? 🦀"},
+            {"type": "text", "text": "Ich schaue nach: 日本語.", "textSignature": "sig-t"},
+            {"type": "toolCall", "id": "call_a", "name": "bash", "arguments": {"command": "ls \"ä\""}, "thoughtSignature": "sig-c"},
+            {"type": "toolCall", "id": "call_b", "name": "ls", "arguments": {}}
+        ])
+    );
+    let usage = &message.usage;
+    assert_eq!((usage.input, usage.cache_read, usage.output, usage.total_tokens), (40, 20, 99, 159));
 }
 
 #[test]
@@ -190,8 +236,34 @@ fn reasons_why_an_answer_ended_are_told_apart() {
             json!({"type": "message_stop"})
         )
     };
+    let responses = |kind: &str, status: &str, why: Value| {
+        let response = json!({"status": status, "incomplete_details": why});
+        format!("data: {}\n\n", json!({"type": kind, "response": response}))
+    };
+    let google = |reason: &str| {
+        let candidate = json!({"content": {"parts": [{"text": "x"}]}, "finishReason": reason});
+        format!("data: {}\n\n", json!({"candidates": [candidate]}))
+    };
+    let blocked = format!("data: {}\n\n", json!({"promptFeedback": {"blockReason": "SAFETY"}}));
     use StopReason::*;
     for (body, wire, want) in [
+        (responses("response.completed", "completed", Value::Null), &OpenAiResponses as &dyn Wire, Stop),
+        (
+            responses("response.incomplete", "incomplete", json!({"reason": "max_output_tokens"})),
+            &OpenAiResponses,
+            Length,
+        ),
+        (
+            responses("response.incomplete", "incomplete", json!({"reason": "content_filter"})),
+            &OpenAiResponses,
+            Error,
+        ),
+        (google("STOP"), &Google, Stop),
+        (google("MAX_TOKENS"), &Google, Length),
+        (google("SAFETY"), &Google, Error),
+        (google("MALFORMED_FUNCTION_CALL"), &Google, Error),
+        (google("SOMETHING_NEW"), &Google, Stop),
+        (blocked, &Google, Error),
         (openai("stop"), &OpenAiCompletions as &dyn Wire, Stop),
         (openai("length"), &OpenAiCompletions, Length),
         (openai("tool_calls"), &OpenAiCompletions, Stop),
@@ -212,6 +284,18 @@ fn an_error_inside_the_stream_is_the_messages_error() {
         (
             "data: {\"error\": {\"message\": \"over capacity\", \"code\": 529}}\n\n",
             &OpenAiCompletions as &dyn Wire,
+        ),
+        (
+            "data: {\"type\": \"error\", \"code\": \"server_error\", \"message\": \"over capacity\"}\n\n",
+            &OpenAiResponses,
+        ),
+        (
+            "data: {\"type\": \"response.failed\", \"response\": {\"error\": {\"code\": \"rate_limit_exceeded\", \"message\": \"over capacity\"}}}\n\n",
+            &OpenAiResponses,
+        ),
+        (
+            "data: {\"error\": {\"code\": 503, \"message\": \"over capacity\", \"status\": \"UNAVAILABLE\"}}\n\n",
+            &Google,
         ),
         (
             "event: error\ndata: {\"type\": \"error\", \"error\": {\"type\": \"overloaded_error\", \"message\": \"over capacity\"}}\n\n",
@@ -301,6 +385,22 @@ fn anything() -> impl Strategy<Value = Value> {
         "finish_reason",
         "error",
         "input",
+        "candidates",
+        "parts",
+        "functionCall",
+        "args",
+        "thought",
+        "thoughtSignature",
+        "finishReason",
+        "usageMetadata",
+        "item",
+        "output_index",
+        "response",
+        "response.output_item.added",
+        "response.output_item.done",
+        "function_call",
+        "reasoning",
+        "summary",
         "é🦀",
     ]);
     let leaf = prop_oneof![
@@ -329,11 +429,22 @@ fn blocky() -> impl Strategy<Value = Value> {
         "signature_delta",
         "later",
     ]);
+    let item = prop::sample::select(vec!["reasoning", "message", "function_call", "later"]);
+    let told = prop::sample::select(vec![
+        "response.output_text.delta",
+        "response.reasoning_summary_text.delta",
+        "response.function_call_arguments.delta",
+        "response.reasoning_summary_part.added",
+    ]);
     let index = 0u64..3;
     prop_oneof![
         (index.clone(), kind).prop_map(|(i, k)| json!({"type": "content_block_start", "index": i, "content_block": {"type": k, "id": "x", "name": "n", "input": {}}})),
         (index.clone(), delta, "[a{}\"é]{0,4}").prop_map(|(i, d, s)| json!({"type": "content_block_delta", "index": i, "delta": {"type": d, "text": s, "thinking": s, "partial_json": s, "signature": s}})),
         index.clone().prop_map(|i| json!({"type": "content_block_stop", "index": i})),
+        (index.clone(), item.clone(), "[a{}\"é]{0,4}").prop_map(|(i, k, s)| json!({"type": "response.output_item.added", "output_index": i, "item": {"type": k, "id": s, "call_id": s, "name": s}})),
+        (index.clone(), item, "[a{}\"é]{0,4}").prop_map(|(i, k, s)| json!({"type": "response.output_item.done", "output_index": i, "item": {"type": k, "id": s, "call_id": s, "arguments": s, "content": [{"text": s}], "summary": [{"text": s}]}})),
+        (index.clone(), told, "[a{}\"é]{0,4}").prop_map(|(i, k, s)| json!({"type": k, "output_index": i, "delta": s})),
+        (any::<bool>(), "[a{}\"é]{0,4}").prop_map(|(t, s)| json!({"candidates": [{"content": {"parts": [{"text": s, "thought": t, "thoughtSignature": s}, {"functionCall": {"id": s, "name": s, "args": {}}}]}}]})),
         (index, "[a{}\"é]{0,4}").prop_map(|(i, s)| json!({"choices": [{"delta": {"content": s, "reasoning": s, "tool_calls": [{"index": i, "id": s, "function": {"name": s, "arguments": s}}]}}]})),
         anything(),
     ]

@@ -1,8 +1,8 @@
 //! The request body. Takes what the core's pairing has made; panics on nothing.
 
 use crate::{
-    compat::Compat,
-    transcript::{sendable, thought_here},
+    compat::{Compat, ThinkingStyle},
+    transcript::{UNSEEN, sees, sendable, short_id, thought_here, wire_id},
 };
 use atomic_agent::{
     message::{AssistantMessage, Content, ImageContent, Message, MessageContent, ToolResultMessage},
@@ -14,18 +14,16 @@ use serde_json::{Map, Value, json};
 const ID_LIMIT: usize = 40;
 
 pub(super) fn body(info: &ModelInfo, compat: &Compat, request: &ModelRequest) -> Value {
-    let official = info.base_url.contains("://api.openai.com");
     let mut body = json!({
         "model": info.id,
-        "messages": messages(info, compat, official, request),
+        "messages": messages(info, compat, request),
         "stream": true,
     });
     if compat.supports_usage_in_streaming.unwrap_or(true) {
         body["stream_options"] = json!({"include_usage": true});
     }
     if let Some(limit) = request.max_tokens {
-        let field = if official { "max_completion_tokens" } else { "max_tokens" };
-        body[compat.max_tokens_field.as_deref().unwrap_or(field)] = json!(limit);
+        body[compat.max_tokens_field.as_deref().unwrap_or("max_tokens")] = json!(limit);
     }
     if !request.tools.is_empty() {
         let tools = request.tools.iter().map(|tool| {
@@ -35,13 +33,58 @@ pub(super) fn body(info: &ModelInfo, compat: &Compat, request: &ModelRequest) ->
         });
         body["tools"] = tools.collect();
     }
-    if info.reasoning
-        && compat.supports_reasoning_effort.unwrap_or(true)
-        && let Some(effort) = compat.level_name(request.thinking, effort(request.thinking))
-    {
-        body["reasoning_effort"] = json!(effort);
+    if info.reasoning {
+        think(&mut body, compat, request.thinking);
+    }
+    if compat.supports_prompt_cache_key.unwrap_or(false) && !request.session_id.is_empty() {
+        body["prompt_cache_key"] = json!(request.session_id);
+    }
+    if compat.supports_cache_control.unwrap_or(false) {
+        mark_for_cache(&mut body);
     }
     body
+}
+
+fn think(body: &mut Value, compat: &Compat, level: ThinkingLevel) {
+    let named = || compat.level_name(level, effort(level));
+    let on = level != ThinkingLevel::Off;
+    match compat.thinking {
+        Some(ThinkingStyle::Reasoning) => {
+            body["reasoning"] = match named() {
+                Some(effort) => json!({"effort": effort}),
+                None => json!({"enabled": false}),
+            };
+        }
+        Some(ThinkingStyle::ChatTemplate) => body["chat_template_kwargs"] = json!({"enable_thinking": on}),
+        Some(ThinkingStyle::Switch) => {
+            body["thinking"] = json!({"type": if on { "enabled" } else { "disabled" }});
+            // Said only where a level has a name of its own there.
+            if let Some(Some(effort)) = compat.level_names.get(level.name()) {
+                body["reasoning_effort"] = json!(effort);
+            }
+        }
+        _ => {
+            if let Some(effort) = named().filter(|_| compat.supports_reasoning_effort.unwrap_or(true)) {
+                body["reasoning_effort"] = json!(effort);
+            }
+        }
+    }
+}
+
+/// The prompt and the end of the last message of the user: what the next request repeats.
+fn mark_for_cache(body: &mut Value) {
+    let Some(messages) = body["messages"].as_array_mut() else { return };
+    let last = messages.iter().rposition(|m| m["role"] == "user");
+    let first = messages.iter().position(|m| m["role"] == "system" || m["role"] == "developer");
+    for at in [first, last].into_iter().flatten() {
+        let content = &mut messages[at]["content"];
+        if let Value::String(text) = content {
+            *content = json!([{"type": "text", "text": text}]);
+        }
+        if let Some(part) = content.as_array_mut().and_then(|parts| parts.last_mut()) {
+            part["cache_control"] = json!({"type": "ephemeral"});
+        }
+    }
 }
 
 fn effort(level: ThinkingLevel) -> Option<&'static str> {
@@ -54,14 +97,18 @@ fn effort(level: ThinkingLevel) -> Option<&'static str> {
     }
 }
 
-fn messages(info: &ModelInfo, compat: &Compat, official: bool, request: &ModelRequest) -> Vec<Value> {
+fn messages(info: &ModelInfo, compat: &Compat, request: &ModelRequest) -> Vec<Value> {
+    let developer = info.reasoning && compat.supports_developer_role.unwrap_or(false);
+    let role = if developer { "developer" } else { "system" };
     let mut out = Vec::new();
     if !request.system_prompt.is_empty() {
-        let developer = info.reasoning && compat.supports_developer_role.unwrap_or(official);
-        let role = if developer { "developer" } else { "system" };
         out.push(json!({"role": role, "content": request.system_prompt}));
     }
-    let sees = info.input.iter().any(|kind| kind == "image");
+    let sees = sees(info);
+    let ids = |id: &str| match compat.tool_call_id_length {
+        Some(length) => short_id(id, length),
+        None => wire_id(id, ID_LIMIT),
+    };
     let mut shown = Vec::new();
     for message in sendable(&request.messages) {
         if !matches!(*message, Message::ToolResult(_)) {
@@ -69,8 +116,19 @@ fn messages(info: &ModelInfo, compat: &Compat, official: bool, request: &ModelRe
         }
         match message.as_ref() {
             Message::User(m) => out.extend(user(&m.content, sees)),
-            Message::Assistant(m) => out.extend(assistant(info, m)),
-            Message::ToolResult(m) => out.push(tool_result(m, sees, &mut shown)),
+            Message::System(m) => {
+                let text = m.content.as_ref().map(MessageContent::plain_text).unwrap_or_default();
+                out.push(json!({"role": role, "content": text}));
+            }
+            Message::Assistant(m) => out.extend(assistant(info, m, &ids)),
+            Message::ToolResult(m) => {
+                let mut result = tool_result(m, sees, &mut shown);
+                result["tool_call_id"] = json!(ids(&m.tool_call_id));
+                if compat.requires_tool_result_name.unwrap_or(false) {
+                    result["name"] = json!(m.tool_name);
+                }
+                out.push(result);
+            }
             // The core has turned the other roles into these.
             _ => {}
         }
@@ -99,14 +157,12 @@ fn user(content: &MessageContent, sees: bool) -> Option<Value> {
     (content != json!("")).then(|| json!({"role": "user", "content": content}))
 }
 
-const UNSEEN: &str = "(an image was left out: this model does not take images)";
-
 fn image_part(image: &ImageContent) -> Value {
     let url = format!("data:{};base64,{}", image.mime_type, image.data);
     json!({"type": "image_url", "image_url": {"url": url}})
 }
 
-fn assistant(info: &ModelInfo, message: &AssistantMessage) -> Option<Value> {
+fn assistant(info: &ModelInfo, message: &AssistantMessage, ids: &impl Fn(&str) -> String) -> Option<Value> {
     let text: Vec<&str> = message.content.iter().filter_map(Content::as_text).collect();
     let text = text.join("\n");
     let calls: Vec<Value> = message
@@ -116,7 +172,7 @@ fn assistant(info: &ModelInfo, message: &AssistantMessage) -> Option<Value> {
                 Value::String(raw) => raw.clone(),
                 other => other.to_string(),
             };
-            json!({"id": wire_id(&call.id), "type": "function", "function": {"name": call.name, "arguments": arguments}})
+            json!({"id": ids(&call.id), "type": "function", "function": {"name": call.name, "arguments": arguments}})
         })
         .collect();
     if text.is_empty() && calls.is_empty() {
@@ -172,24 +228,11 @@ fn tool_result(message: &ToolResultMessage, sees: bool, shown: &mut Vec<Value>) 
     if text.is_empty() {
         text.push_str("(no output)");
     }
-    json!({"role": "tool", "tool_call_id": wire_id(&message.tool_call_id), "content": text})
+    json!({"role": "tool", "content": text})
 }
 
 fn push_images(out: &mut Vec<Value>, shown: &mut Vec<Value>) {
     if !shown.is_empty() {
         out.push(json!({"role": "user", "content": std::mem::take(shown)}));
     }
-}
-
-/// Ids of other providers can be too long; call and result are shortened alike.
-fn wire_id(id: &str) -> String {
-    if id.len() <= ID_LIMIT {
-        return id.to_owned();
-    }
-    // FNV-1a: the same in every build, so that a resumed session sends the same ids.
-    let hash = id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
-    let start: String = id.chars().filter(char::is_ascii_alphanumeric).take(20).collect();
-    format!("{start}_{hash:016x}")
 }

@@ -2,8 +2,8 @@
 
 use crate::{
     draft::Draft,
-    excerpt,
     exchange::{Ending, Flow, Reader},
+    fault::Reported,
 };
 use atomic_agent::message::StopReason;
 use serde_json::Value;
@@ -25,8 +25,7 @@ pub(super) struct Chunks {
 impl Reader for Chunks {
     fn read(&mut self, chunk: &Value, draft: &mut Draft) -> Flow {
         if chunk.get("error").is_some_and(|e| !e.is_null()) {
-            let said = excerpt::message_of(chunk).unwrap_or_else(|| chunk["error"].to_string());
-            return Flow::Failed(said);
+            return Flow::Failed(Reported::of(chunk));
         }
         if let Some(usage) = chunk.get("usage").filter(|u| u.is_object()) {
             read_usage(usage, draft);
@@ -128,8 +127,8 @@ fn ending(reason: &str) -> Ending {
     Ending::Complete(match reason {
         "length" => StopReason::Length,
         "tool_calls" | "function_call" => StopReason::ToolUse,
-        "content_filter" => return Ending::Failed("the answer was stopped by a content filter".to_owned()),
-        "error" => return Ending::Failed("the answer ended with an error".to_owned()),
+        "content_filter" => return Ending::refused("the answer was stopped by a content filter"),
+        "error" => return Ending::garbled("the answer ended with an error".to_owned()),
         // A reason of a later version still ends the answer.
         _ => StopReason::Stop,
     })
@@ -141,9 +140,11 @@ fn read_usage(from: &Value, draft: &mut Draft) {
     let cached =
         number("/prompt_tokens_details/cached_tokens").or_else(|| number("/prompt_cache_hit_tokens"));
     let cached = cached.unwrap_or(0).min(prompt);
+    let written = number("/prompt_tokens_details/cache_write_tokens").unwrap_or(0).min(prompt - cached);
     let usage = draft.usage();
-    usage.input = prompt - cached;
+    usage.input = prompt - cached - written;
     usage.cache_read = cached;
+    usage.cache_write = written;
     usage.output = number("/completion_tokens").unwrap_or(0);
     usage.total_tokens = number("/total_tokens").unwrap_or(0);
 }

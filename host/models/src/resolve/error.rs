@@ -71,7 +71,7 @@ fn ways_out(models_json: &Option<PathBuf>) -> String {
         None => "models.json".to_owned(),
     };
     format!(
-        "either set a key (ANTHROPIC_API_KEY or OPENAI_API_KEY) or describe a provider in {file},\n  or run without any: --offline uses the built-in offline model"
+        "either set a key (ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY; atomic auth login stores one)\n  or describe a provider in {file},\n  or run without any: --offline uses the built-in offline model"
     )
 }
 

@@ -78,14 +78,14 @@ fn a_provider_without_a_key_says_which_variable_to_set() {
         &[],
         r#"{"providers": {
             "a": {"baseUrl": "http://x", "api": "openai-completions", "apiKey": "$A_KEY", "models": [{"id": "m"}]},
-            "b": {"baseUrl": "http://x", "api": "openai-completions", "apiKey": "!pass b", "models": [{"id": "m"}]},
+            "b": {"baseUrl": "http://x", "api": "openai-completions", "apiKey": " ", "models": [{"id": "m"}]},
             "c": {"baseUrl": "http://x", "api": "openai-completions", "models": [{"id": "m"}]}
         }}"#,
     );
     for (pattern, words) in [
         ("anthropic/claude-haiku-4-5", "set ANTHROPIC_API_KEY"),
         ("a/m", "export A_KEY="),
-        ("b/m", "not run yet"),
+        ("b/m", "is empty"),
         ("c/m", "\"apiKey\": \"$VARIABLE\""),
     ] {
         let text = name(set.find(&Selection::model(pattern)));
@@ -107,10 +107,140 @@ fn nothing_configured_names_both_ways_out() {
 fn the_default_is_what_the_user_wrote_first_then_whatever_has_a_key() {
     let key = [("OPENAI_API_KEY", "k")];
     assert_eq!(name(set(&key, LOCAL).1.find(&Selection::default())), "local/llama3:8b");
-    assert_eq!(name(set(&key, "").1.find(&Selection::default())), "openai/gpt-5.2");
+    assert_eq!(name(set(&key, "").1.find(&Selection::default())), "openai/gpt-6.1-sol");
     let offline =
         ModelSet::load(Sources { environment: Environment::fixed(key), offline: true, ..Sources::default() });
     assert_eq!(name(offline.find(&Selection::default())), "offline/scripted");
+}
+
+#[test]
+fn a_described_provider_whose_variable_is_unset_is_named_with_it_and_not_called_nothing() {
+    let described = r#"{"providers": {"mine": {"baseUrl": "http://x", "api": "openai-completions", "apiKey": "$MINE_KEY", "models": [{"id": "m"}]}}}"#;
+    let (_dir, set) = set(&[], described);
+    let text = name(set.find(&Selection::default()));
+    assert!(text.starts_with("models::no_key: provider \"mine\" has no key"), "{text}");
+    assert!(text.contains("$MINE_KEY, which is not set: export MINE_KEY="), "{text}");
+}
+
+#[test]
+fn part_of_a_name_means_the_newest_model_it_fits_and_aggregators_ids_are_known_by_their_end() {
+    let router = r#"{"providers": {"router": {"baseUrl": "http://x", "api": "openai-completions", "apiKey": "k",
+        "models": [{"id": "maker/one-2"}, {"id": "maker/one-1", "name": "Uno"}, {"id": "other/two"}]}}}"#;
+    let (_dir, set) = set(&[("ANTHROPIC_API_KEY", "k")], router);
+    for (pattern, want) in [
+        ("sonnet", "anthropic/claude-sonnet-5-5"),
+        ("Opus:high", "anthropic/claude-opus-5-5 high"),
+        ("anthropic/haiku", "anthropic/claude-haiku-4-5"),
+        ("CLAUDE-HAIKU-4-5", "anthropic/claude-haiku-4-5"),
+        ("one-1", "router/maker/one-1"),
+        ("two:low", "router/other/two low"),
+        ("uno", "router/maker/one-1"),
+        ("router/one", "router/maker/one-2"),
+    ] {
+        assert_eq!(name(set.find(&Selection::model(pattern))), want, "{pattern}");
+    }
+    // Nobody has a key for it: what is lacking is said, not that it is unknown.
+    let text = name(set.find(&Selection::model("gemini")));
+    assert!(text.starts_with("models::no_key") && text.contains("GEMINI_API_KEY"), "{text}");
+    assert!(
+        name(set.find(&Selection::model("op"))).starts_with("models::unknown_model"),
+        "two letters are a typo"
+    );
+}
+
+#[test]
+fn a_scope_takes_patterns_in_their_order_each_model_once() {
+    let (_dir, set) = set(&[("ANTHROPIC_API_KEY", "k"), ("GOOGLE_API_KEY", "k")], LOCAL);
+    let (scope, unmet) = set.scope(&[
+        "sonnet:high",
+        "anthropic/*opus*:low",
+        "*SONNET*",
+        "local/llama3:8b",
+        "*nobody*",
+        "typo!",
+    ]);
+    let names: Vec<String> = scope
+        .iter()
+        .map(|s| {
+            format!(
+                "{}/{}{}",
+                s.provider,
+                s.id,
+                s.thinking.map_or(String::new(), |l| format!(" {}", l.name()))
+            )
+        })
+        .collect();
+    assert_eq!(names[..2], ["anthropic/claude-sonnet-5-5 high", "anthropic/claude-opus-5-5 low"]);
+    assert!(names.contains(&"anthropic/claude-sonnet-4-5".to_owned()));
+    assert_eq!(names.last().unwrap(), "local/llama3:8b");
+    assert_eq!(names.iter().filter(|n| n.contains("claude-sonnet-5-5")).count(), 1);
+    assert!(!names.iter().any(|n| n.contains("openai/")), "models without a key are not switched to");
+    assert_eq!(unmet.len(), 2, "{unmet:?}");
+}
+
+#[test]
+fn a_stored_key_counts_before_the_file_and_the_file_before_the_environment() {
+    let dir = tempfile::tempdir().unwrap();
+    let models_json = write(
+        dir.path(),
+        r#"{"providers": {"openai": {"apiKey": "$FILE_KEY"}, "anthropic": {"apiKey": "$FILE_KEY"}}}"#,
+    );
+    let auth_json = dir.path().join("auth.json");
+    std::fs::write(
+        &auth_json,
+        r#"{"openai": {"type": "api_key", "key": "$STORED"}, "google": {"type": "oauth", "refresh": "x"}, "groq": {"key": "k"}}"#,
+    )
+    .unwrap();
+    let environment = Environment::fixed([
+        ("OPENAI_API_KEY", "e"),
+        ("FILE_KEY", "f"),
+        ("STORED", "s"),
+        ("ANTHROPIC_API_KEY", "e"),
+    ]);
+    let set = ModelSet::load(Sources {
+        models_json: Some(models_json),
+        auth_json: Some(auth_json),
+        environment,
+        ..Sources::default()
+    });
+    let state = |name: &str| set.key_states().into_iter().find(|s| s.provider == name).unwrap().key;
+    assert_eq!(state("openai").unwrap(), "auth.json");
+    assert_eq!(state("anthropic").unwrap(), "FILE_KEY");
+    assert_eq!(state("groq").unwrap(), "auth.json");
+    assert!(state("google").unwrap_err().contains("of the kind \"oauth\""));
+    assert!(state("xai").unwrap_err().contains("set XAI_API_KEY"));
+    assert!(set.credential_variables().iter().any(|v| v == "STORED"));
+}
+
+#[test]
+fn overrides_change_one_model_and_name_one_that_is_not_there() {
+    let (_dir, set) = set(
+        &[("ANTHROPIC_API_KEY", "k")],
+        r#"{"providers": {"anthropic": {"compat": {"supportsCacheControl": false}, "modelOverrides": {
+            "claude-haiku-4-5": {"name": "Mine", "contextWindow": 5, "cost": {"output": 9}, "thinkingLevels": ["off", "high"]},
+            "claude-haiku-4-6": {}
+        }}}}"#,
+    );
+    let info = set.get("anthropic", "claude-haiku-4-5").unwrap().info().clone();
+    assert_eq!((info.name.as_str(), info.context_window, info.max_tokens), ("Mine", 5, 64_000));
+    assert_eq!((info.cost.input, info.cost.output), (1.0, 9.0));
+    assert_eq!(info.levels(), [ThinkingLevel::Off, ThinkingLevel::High]);
+    let problems: Vec<_> = set.problems().iter().map(ToString::to_string).collect();
+    assert!(
+        problems.len() == 1 && problems[0].contains("did you mean \"claude-haiku-4-5\"?"),
+        "{problems:?}"
+    );
+}
+
+#[test]
+fn an_extension_starts_no_command_for_its_key_and_the_users_own_file_does() {
+    let described = serde_json::json!({"baseUrl": "http://127.0.0.1:1", "api": "openai-completions",
+        "apiKey": "!echo key", "models": [{"id": "m"}]});
+    let file = serde_json::json!({"providers": {"mine": described}}).to_string();
+    let (_dir, set) = set(&[], &file);
+    assert!(set.get("mine", "m").is_ok());
+    let error = set.configure("theirs", &described).map(drop).unwrap_err();
+    assert!(error.contains("only if your own models.json"), "{error}");
 }
 
 #[test]

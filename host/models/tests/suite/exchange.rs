@@ -16,11 +16,21 @@ use tokio_util::sync::CancellationToken;
 const KEY: &str = "sk-secret-key-of-this-test";
 const OPEN_AI: &str = "openai-completions";
 const ANTHROPIC: &str = "anthropic-messages";
-const BOTH: [&str; 2] = [OPEN_AI, ANTHROPIC];
+const RESPONSES: &str = "openai-responses";
+const GOOGLE: &str = "google-generative-ai";
+const ALL: [&str; 4] = [OPEN_AI, ANTHROPIC, RESPONSES, GOOGLE];
 
-/// A short answer in either format.
+/// A short answer in each format.
 fn hello(api: &str) -> Reply {
     events(match api {
+        RESPONSES => concat!(
+            "data: {\"type\":\"response.output_item.added\",\"output_index\":0,\"item\":{\"type\":\"message\",\"id\":\"msg_1\"}}\n\n",
+            "data: {\"type\":\"response.output_text.delta\",\"output_index\":0,\"delta\":\"hello\"}\n\n",
+            "data: {\"type\":\"response.completed\",\"response\":{\"status\":\"completed\"}}\n\n"
+        ),
+        GOOGLE => {
+            "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"hello\"}]},\"finishReason\":\"STOP\"}]}\n\n"
+        }
         OPEN_AI => {
             "data: {\"choices\":[{\"delta\":{\"content\":\"hello\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"
         }
@@ -62,7 +72,7 @@ async fn ask(model: &Arc<dyn Model>, sink: &mut Recorder, request: ModelRequest)
 
 #[tokio::test]
 async fn hooks_are_told_headers_payload_response_and_then_each_event_before_its_meaning() {
-    for api in BOTH {
+    for api in ALL {
         let peer = Peer::start(vec![hello(api)]).await;
         let mut sink = Recorder::default();
         let message = ask(&model(&peer.url, api), &mut sink, prompt("hi")).await;
@@ -90,6 +100,14 @@ async fn the_key_goes_where_the_format_wants_it() {
             "authorization",
             format!("Bearer {KEY}"),
         ),
+        (RESPONSES, json!({}), "POST /v1/responses HTTP/1.1", "authorization", format!("Bearer {KEY}")),
+        (
+            GOOGLE,
+            json!({}),
+            "POST /v1/models/fake:streamGenerateContent?alt=sse HTTP/1.1",
+            "x-goog-api-key",
+            KEY.to_owned(),
+        ),
     ] {
         let peer = Peer::start(vec![hello(api)]).await;
         let model = model_with(&format!("{}/v1/", peer.url), api, provider, json!({}));
@@ -99,7 +117,9 @@ async fn the_key_goes_where_the_format_wants_it() {
         assert_eq!(sent.headers[name], value);
         assert_eq!(sent.headers["content-type"], "application/json");
         assert!(sent.headers["user-agent"].starts_with("atomic/"));
-        let keys = ["authorization", "x-api-key"].iter().filter(|k| sent.headers.contains_key(**k));
+        let keys = ["authorization", "x-api-key", "x-goog-api-key"]
+            .iter()
+            .filter(|k| sent.headers.contains_key(**k));
         assert_eq!(keys.count(), 1);
     }
 }
@@ -148,7 +168,7 @@ async fn a_header_that_cannot_be_sent_is_named_and_nothing_is_sent() {
 
 #[tokio::test]
 async fn a_replaced_payload_is_what_goes_out() {
-    for api in BOTH {
+    for api in ALL {
         let peer = Peer::start(vec![hello(api)]).await;
         let mut sink = Recorder { replace_payload: Some(json!({"all": "mine"})), ..Recorder::default() };
         ask(&model(&peer.url, api), &mut sink, prompt("hi")).await;
@@ -160,7 +180,7 @@ async fn a_replaced_payload_is_what_goes_out() {
 async fn an_error_status_is_quoted_without_the_key() {
     let echo =
         format!("{{\"error\":{{\"message\":\"bad key {KEY}\\u001b[31m for tenant-7\",\"type\":\"auth\"}}}}");
-    for api in BOTH {
+    for api in ALL {
         let peer = Peer::start(vec![status("401 Unauthorized", "application/json", &echo)]).await;
         let mut sink = Recorder::default();
         let model = model_with(&peer.url, api, json!({"headers": {"x-t": "$TENANT"}}), json!({}));
@@ -234,7 +254,7 @@ async fn a_server_that_speaks_no_tls_is_an_error_of_tls() {
 async fn a_request_can_be_cancelled_before_while_and_after_the_server_speaks() {
     let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n".to_vec();
     let silent_error = b"HTTP/1.1 500 Oops\r\ncontent-length: 100\r\n\r\nwhy".to_vec();
-    for api in BOTH {
+    for api in ALL {
         for start in
             [vec![], head.clone(), [head.clone(), b"data: {\"a\":".to_vec()].concat(), silent_error.clone()]
         {
@@ -319,6 +339,8 @@ async fn a_rich_transcript_is_sent_as_the_golden_body() {
     let goldens = [
         (OPEN_AI, json!({}), include_str!("golden/openai_completions.json")),
         (ANTHROPIC, json!({}), include_str!("golden/anthropic_budget.json")),
+        (RESPONSES, json!({}), include_str!("golden/openai_responses.json")),
+        (GOOGLE, json!({}), include_str!("golden/google.json")),
         (
             ANTHROPIC,
             json!({"compat": {"thinking": "adaptive"}}),
@@ -336,7 +358,7 @@ async fn a_rich_transcript_is_sent_as_the_golden_body() {
 
 #[tokio::test]
 async fn a_model_that_does_not_see_is_told_that_an_image_was_left_out() {
-    for api in BOTH {
+    for api in ALL {
         let peer = Peer::start(vec![hello(api)]).await;
         let blind = model_with(&peer.url, api, json!({}), json!({"input": ["text"]}));
         ask(&blind, &mut Recorder::default(), rich(api)).await;

@@ -1,5 +1,6 @@
 //! What a typed line means.
 
+use super::sessions::Wish;
 use crate::{card::Card, nearest::nearest};
 use atomic_agent::hooks::CommandInfo;
 
@@ -18,6 +19,7 @@ pub enum Line {
         now: bool,
     },
     New,
+    Session(Wish),
     Bash {
         command: String,
         hidden: bool,
@@ -29,11 +31,18 @@ pub enum Line {
 }
 
 /// The program's own commands, with what they do.
-pub const OWN: [(&str, &str); 7] = [
+pub const OWN: [(&str, &str); 14] = [
     ("/reload [NAME]... [--now]", "take in changed extensions; --now aborts the run first"),
     ("/extensions [disable|enable NAME]", "what is loaded; switch one off or on"),
     ("/trust", "whether this folder is trusted, and another answer"),
     ("/new", "another session"),
+    ("/resume [NUMBER|WORDS|FILE]", "go on with an earlier session"),
+    ("/fork [NUMBER]", "begin anew before one of your messages, in a session of its own"),
+    ("/clone", "another session that begins as this one"),
+    ("/tree [NUMBER] [--summarize] [--label TEXT]", "go to another place of this session"),
+    ("/name [TEXT]", "what this session is called"),
+    ("/session", "its file and its numbers"),
+    ("/import FILE", "go on with a copy of a session file from elsewhere"),
     ("/help", "this list"),
     ("/quit", "leave; Ctrl+D does the same"),
     ("!COMMAND", "run a shell command; with !! the agent does not see it"),
@@ -65,6 +74,9 @@ pub fn parse(line: &str, commands: &[CommandInfo]) -> Line {
             Line::Host { name: name.to_owned(), args: words.collect::<Vec<_>>().join(" ") }
         }
         "new" => Line::New,
+        _ if let Some(wish) = Wish::parse(name, command.strip_prefix(name).unwrap_or_default()) => {
+            wish.map_or_else(Line::Unknown, Line::Session)
+        }
         "reload" => {
             let (options, names): (Vec<&str>, Vec<&str>) = words.partition(|w| w.starts_with("--"));
             match options.iter().find(|o| **o != "--now") {
@@ -86,7 +98,7 @@ pub fn parse(line: &str, commands: &[CommandInfo]) -> Line {
 }
 
 fn unknown(name: &str, commands: &[CommandInfo]) -> Card {
-    let own = ["quit", "help", "extensions", "new", "reload", "trust"].map(str::to_owned);
+    let own = OWN.iter().filter_map(|(c, _)| c.strip_prefix('/')?.split(' ').next()).map(str::to_owned);
     let all = commands.iter().map(|c| c.name.clone()).chain(own);
     let card = Card::new("lines::unknown_command", format!("there is no command /{name}"));
     // Of several extensions with a command of one name, each has its own with a number.

@@ -9,6 +9,7 @@ mod dialog;
 mod input;
 mod reader;
 mod reload_lines;
+mod sessions;
 mod tool_lines;
 mod view;
 mod wrap;
@@ -16,6 +17,7 @@ mod wrap;
 use super::end;
 use crate::{
     card::Card,
+    said::Said,
     signals::{self, Signal},
     stdio::{self, Stdio},
     supervise::{Desk, First},
@@ -29,6 +31,8 @@ use dialog::Dialogs;
 use input::Line;
 use reader::Reader;
 use serde_json::Value;
+pub use sessions::pick_session;
+use sessions::{Lists, Want, Wish};
 use std::{
     collections::VecDeque,
     fs::File,
@@ -37,13 +41,14 @@ use std::{
 use tokio::sync::{mpsc, oneshot};
 use view::View;
 
-type Answer = Result<Value, OpError>;
+type Answer = (Want, Result<Value, OpError>);
 
 struct Prompt<'a> {
     desk: &'a Desk,
     view: View<&'a mut File>,
     dialogs: Dialogs,
     answers: mpsc::UnboundedSender<Answer>,
+    lists: Lists,
     /// Ops that have not been answered yet.
     waiting: usize,
     /// A command of the user runs.
@@ -91,6 +96,7 @@ pub async fn run(mut desk: Desk, stdio: &mut Stdio) -> Result<u8, Card> {
         view: View::new(&mut stdio.out, typed && stdio.screen),
         dialogs: Dialogs::default(),
         answers,
+        lists: Lists::default(),
         waiting: 0,
         bash: false,
         first: VecDeque::new(),
@@ -146,7 +152,7 @@ pub async fn run(mut desk: Desk, stdio: &mut Stdio) -> Result<u8, Card> {
                 Some(event) => prompt.event(&event),
                 None => Next::Quit { from_signal: false },
             },
-            Some(answer) = answered.recv() => prompt.answer(answer),
+            Some((want, answer)) = answered.recv() => prompt.answer(want, answer),
             Some(()) = watched.recv() => {
                 (prompt.watching, prompt.settled) = (false, true);
                 Next::Go
@@ -175,11 +181,29 @@ impl Prompt<'_> {
 
     /// Asks without waiting; the answer comes through the channel.
     fn ask(&mut self, op: Op) {
+        self.ask_for(op, Want::Other);
+    }
+
+    fn ask_for(&mut self, op: Op, want: Want) {
         self.waiting += 1;
         let (asked, answers) = (self.desk.handle.ask(op), self.answers.clone());
         tokio::spawn(async move {
-            let _ = answers.send(asked.await);
+            let _ = answers.send((want, asked.await));
         });
+    }
+
+    fn wish(&mut self, wish: Wish) {
+        let name = self.desk.handle.view(|v| v.session_name.clone());
+        let next = self.lists.wish(wish, name.as_deref());
+        self.go_on(next);
+    }
+
+    fn go_on(&mut self, next: sessions::Next) {
+        match next {
+            sessions::Next::Ask(op, want) => self.ask_for(op, want),
+            sessions::Next::Say(text) => self.view.text(&text),
+            sessions::Next::Refuse(card) => self.view.card(&card),
+        }
     }
 
     /// Learns when nothing runs any more; an engine that is gone says so by an event.
@@ -277,9 +301,15 @@ impl Prompt<'_> {
         }
     }
 
-    fn answer(&mut self, answer: Answer) -> Next {
+    fn answer(&mut self, want: Want, answer: Result<Value, OpError>) -> Next {
         self.waiting = self.waiting.saturating_sub(1);
-        if let Ok(Value::String(text)) = answer.as_ref().map(|a| &a["text"]) {
+        if want != Want::Other {
+            match answer.as_ref().map(|answer| self.lists.answered(want, answer)) {
+                Ok(Ok(text)) => self.view.text(&text),
+                Ok(Err(next)) => self.go_on(next),
+                Err(_) => {}
+            }
+        } else if let Ok(Value::String(text)) = answer.as_ref().map(|a| &a["text"]) {
             self.view.text(text);
         }
         if let Ok(queue) = &answer {
@@ -325,7 +355,7 @@ impl Prompt<'_> {
                 self.aborting = Some(Instant::now());
                 self.view.remark("aborting");
                 // What was queued comes back: nothing is sent later that the user has given up.
-                let held: Vec<String> = self.first.drain(..).collect();
+                let held: Vec<String> = self.first.drain(..).map(|said| said.text).collect();
                 self.view.taken_back(&serde_json::json!({"steering": held}));
                 self.ask(Op::Abort);
                 self.ask(Op::ClearQueue);
@@ -373,21 +403,22 @@ impl Prompt<'_> {
             return Next::Go;
         }
         let catalogue = self.desk.catalogue();
-        let commands = catalogue.commands;
+        let commands = catalogue.all_commands();
         match input::parse(line, &commands) {
             Line::Nothing => {}
             Line::Quit => return Next::Quit { from_signal: false },
             Line::Help => self.view.help(&commands),
             Line::Host { name, args } => self.ask(Op::HostCommand { name, args }),
             Line::Reload { names, now } => self.ask(Op::Reload { names, now, origin: None }),
-            Line::New => self.ask(Op::NewSession { parent_session: None, origin: None }),
+            Line::New => self.ask(Op::NewSession { parent_session: None, origin: None, setup: vec![] }),
+            Line::Session(wish) => self.wish(wish),
             Line::Bash { command, hidden } => {
                 self.bash = true;
                 self.ask(Op::UserBash { command, exclude_from_context: hidden });
             }
             Line::Unknown(card) => self.view.card(&card),
-            Line::Say(text) if self.aborting.is_some() => self.first.push_back(text),
-            Line::Say(text) => self.say(text),
+            Line::Say(text) if self.aborting.is_some() => self.first.push_back(text.into()),
+            Line::Say(text) => self.say(text.into()),
         }
         Next::Go
     }

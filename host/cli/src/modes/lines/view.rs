@@ -10,7 +10,7 @@ use crate::{
 };
 use atomic_agent::{
     event::Event,
-    hooks::CommandInfo,
+    hooks::{CommandInfo, StartReason},
     message::{AssistantEvent, Content, Message, StopReason},
     model::ModelInfo,
 };
@@ -236,7 +236,7 @@ impl<W: Write> View<W> {
             self.line(&format!("  {command:<28}{what}"));
         }
         if !commands.is_empty() {
-            self.line("Of extensions:");
+            self.line("Of extensions, prompt templates and skills:");
         }
         for c in commands {
             let what = sanitize::line(c.description.as_deref().unwrap_or_default(), RECALLED);
@@ -334,9 +334,16 @@ impl<W: Write> View<W> {
                     }
                 }
             }
-            Event::SessionReady { reason: atomic_agent::hooks::StartReason::New, session_id, .. } => {
-                self.line(&format!("· new session {session_id}"));
+            Event::SessionReady { reason, session_id, .. } => {
+                let what = match reason {
+                    StartReason::New => "new session",
+                    StartReason::Fork => "forked: session",
+                    StartReason::Resume => "session",
+                    StartReason::Startup | StartReason::Reload => return,
+                };
+                self.line(&format!("· {what} {session_id}"));
             }
+            Event::TreeMoved { .. } => self.line("· the session is at another place of its tree"),
             Event::QueueUpdate { steering, follow_up } if !(steering.is_empty() && follow_up.is_empty()) => {
                 self.line(&format!("· {} queued", steering.len() + follow_up.len()));
             }

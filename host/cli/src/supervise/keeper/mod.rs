@@ -8,7 +8,7 @@ use super::{
     pages,
     wire::{Catalogue, FromEngine, Hello, PROTOCOL, Resumed, ToEngine},
 };
-use crate::{card::Card, paths::Paths};
+use crate::{card::Card, paths::Paths, said::Said};
 use atomic_agent::{
     digest::Digest,
     event::{Event, UnansweredCall},
@@ -44,6 +44,9 @@ pub struct Plan {
     pub extensions: Vec<PathBuf>,
     /// Left out from the start.
     pub skip: Vec<String>,
+    /// What was chosen before the start, rather than the command line's session; or a copy of it.
+    pub session: Option<PathBuf>,
+    pub fork: Option<PathBuf>,
     /// After how long a held engine is replaced where nobody `asks`; [`HANG_KILL`] by default.
     pub hang_kill: Duration,
 }
@@ -231,7 +234,12 @@ impl Keeper {
                 StartReason::Resume if view.session_file.is_none() => StartReason::Startup,
                 other => other,
             },
-            session: goes_on.then_some(view.session_file).flatten(),
+            session: match goes_on {
+                true => view.session_file,
+                false => self.plan.session.clone(),
+            },
+            fork: self.plan.fork.clone().filter(|_| !goes_on),
+            again: goes_on,
             active_tools: (reason == StartReason::Reload).then_some(view.active_tools),
             trusted: self.decided.then_some(view.project_trusted),
         };
