@@ -126,7 +126,7 @@ pub struct RunArgs {
     pub session_id: Option<String>,
 
     /// What the session is called
-    #[arg(long, value_name = "TEXT", hide_short_help = true)]
+    #[arg(short, long, value_name = "TEXT", hide_short_help = true)]
     pub name: Option<String>,
 
     /// Where sessions are kept

@@ -118,7 +118,7 @@ fn located(said: &str) -> Broken {
         let digits = said.rsplit_once(after)?.1;
         digits.split(|c: char| !c.is_ascii_digit()).next()?.parse::<usize>().ok()
     };
-    let why = said.split(" at byte").next().unwrap_or(said).trim_start_matches("deserialize error: ");
+    let why = said.split(" at byte").next().unwrap_or(said).trim_start_matches("Deserialize error: ");
     Broken {
         line: number("line ").unwrap_or(1) + 1,
         column: number("column ").unwrap_or(0) + 1,

@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(skills[0].description, "Review along two axes: Standards and Spec");
         assert_eq!(skills[0].allowed_tools, ["Read", "Bash(git log:*)", "Grep"]);
         let told = warnings.join("\n");
-        assert!(told.contains("broken/SKILL.md:3:"), "{told}");
+        assert!(told.contains("broken/SKILL.md:4:2 is not used: simple key expected"), "{told}");
         assert!(told.contains("allowed-tools cannot be understood"), "{told}");
         assert!(told.contains("none/SKILL.md is not used: it has no description"), "{told}");
     }
