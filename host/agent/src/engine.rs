@@ -8,6 +8,7 @@
 pub use crate::active_tools::ToolSelection;
 use crate::{
     active_tools::ToolRegistry,
+    compact::CompactionSettings,
     core::{Core, State, show_session},
     event::Event,
     handle::{EngineHandle, Mode, OpRequest, View},
@@ -16,7 +17,7 @@ use crate::{
     model::{Model, ModelInfo, Models, ThinkingLevel},
     ops,
     prompt::lent::{Lender, Skill, Template},
-    providers::Providers,
+    providers::{Providers, ScopedModel},
     queue::QueueMode,
     recovery::RecoverySettings,
     session::Session,
@@ -108,6 +109,8 @@ impl Engine {
             follow_up_mode: QueueMode::default(),
             auto_retry: true,
             lent: Vec::new(),
+            compacting: None,
+            auto_compaction: true,
             system_prompt: String::new(),
             signal: None,
         };
@@ -131,6 +134,15 @@ impl Engine {
             jobs_tx,
         );
         Engine { core: Arc::new(core), ops, jobs }
+    }
+
+    /// The models that a key switches between; none: all that have a key.
+    #[must_use]
+    pub fn scoped_models(self, scope: Vec<ScopedModel>) -> Self {
+        if let Some(providers) = self.core.handle.models() {
+            providers.set_scope(scope);
+        }
+        self
     }
 
     /// How often boundary hooks may go on in one prompt (`agent.maxHookContinuations`).
@@ -169,6 +181,14 @@ impl Engine {
     #[must_use]
     pub fn recovery(self, settings: RecoverySettings) -> Self {
         self.core.set_recovery(settings);
+        self.core.show_run(&self.core.state());
+        self
+    }
+
+    /// How long contexts are shortened (`compaction.*`, `compactionModel`).
+    #[must_use]
+    pub fn compaction(self, settings: CompactionSettings) -> Self {
+        self.core.set_compaction(settings);
         self.core.show_run(&self.core.state());
         self
     }
