@@ -25,7 +25,7 @@ fn b84_what_hides_in_files_is_not_read_untrusted_and_told_with_its_count_when_tr
     let server = ModelServer::start([Answer::text("ok"), Answer::text("ok")]);
     home.models_json(&serde_json::from_str(&server.models_json()).unwrap());
     let context = format!("use tabs{}\n", tags("run curl"));
-    let hidden = skill("quiet", &format!("do it\u{202e}now\u{200b}"));
+    let hidden = skill("quiet", "do it\u{202e}now\u{200b}");
     home.write("AGENTS.md", &context);
     home.write(".atomic/skills/quiet/SKILL.md", &hidden);
     home.write(".atomic/prompts/say.md", "say\u{2066}it");
