@@ -7,6 +7,7 @@ use crate::{
     op::{Dialog, DialogAnswer, Op, OpError},
     providers::Providers,
     queue::QueueMode,
+    session::Entry,
     tool::ToolSpec,
 };
 use serde::{Deserialize, Serialize};
@@ -53,8 +54,8 @@ pub struct View {
     pub session_name: Option<String>,
     /// The header line.
     pub header: Value,
-    /// All entries in file order, as they are written (each a JSON object with `id`, `parentId`).
-    pub entries: Vec<Arc<Value>>,
+    /// All entries in file order, as they are written.
+    pub entries: Vec<Entry>,
     pub leaf_id: Option<String>,
     pub model: Option<ModelInfo>,
     pub thinking: ThinkingLevel,

@@ -325,9 +325,8 @@ fn choose_model(
     session: &Session,
 ) -> Result<(Arc<dyn Model>, ThinkingLevel), Card> {
     let asked = Selection { provider: args.provider.clone(), model: args.model.clone() };
-    let before = session.context();
-    let of_session = before
-        .model
+    let (model_before, thinking_before) = session.settings();
+    let of_session = model_before
         .as_ref()
         .filter(|_| asked == Selection::default() && !args.offline && args.script.is_none());
     let (model, pattern_level) = match of_session.and_then(|(p, id)| models.get(p, id).ok()) {
@@ -345,7 +344,7 @@ fn choose_model(
         })?),
         None => None,
     };
-    let level = flag_level.or(pattern_level).or(before.thinking).unwrap_or_default();
+    let level = flag_level.or(pattern_level).or(thinking_before).unwrap_or_default();
     Ok((model, level))
 }
 
