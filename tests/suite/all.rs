@@ -6,6 +6,7 @@
 mod activation;
 mod answers;
 mod api;
+mod compaction;
 mod conflicts;
 mod crash_matrix;
 mod discovery;
@@ -23,6 +24,7 @@ mod identity;
 mod instances;
 mod isolation;
 mod members;
+mod model_choice;
 mod model_server;
 mod overruns;
 mod panics;

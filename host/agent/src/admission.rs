@@ -138,7 +138,7 @@ fn left(core: &Core, id: u64, aborted: bool) -> Option<Option<Entry>> {
 pub(crate) fn tell_idle(core: &Core) {
     let waiters = {
         let mut state = core.state();
-        match state.idle() {
+        match state.at_rest() {
             true => std::mem::take(&mut state.idle_waiters),
             false => Vec::new(),
         }

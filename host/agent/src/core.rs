@@ -5,6 +5,7 @@
 use crate::{
     active_tools::ToolRegistry,
     boundary::MAX_CONTINUATIONS,
+    compact::{Compacting, CompactionSettings},
     engine::PromptParts,
     event::Event,
     handle::{EngineHandle, View},
@@ -53,6 +54,7 @@ pub(crate) struct Core {
     pub something_told: Notify,
     max_continuations: AtomicUsize,
     recovery: Mutex<Arc<RecoverySettings>>,
+    compaction: Mutex<Arc<CompactionSettings>>,
     pub stopped: CancellationToken,
 }
 
@@ -77,6 +79,7 @@ pub(crate) struct State {
     pub navigation: Option<CancellationToken>,
     /// Of the extensions' commands that are running.
     pub commands: CancellationToken,
+    pub compacting: Compacting,
     /// `setAutoRetry`.
     pub auto_retry: bool,
     /// Ends the waiting before a retry, while there is one.
@@ -110,6 +113,7 @@ impl State {
             bash: None,
             navigation: None,
             commands: CancellationToken::new(),
+            compacting: Compacting::default(),
             auto_retry: true,
             retry: None,
             primary: None,
@@ -122,8 +126,13 @@ impl State {
             stopping: false,
         }
     }
+    /// No run: the next input starts one.
     pub fn idle(&self) -> bool {
         self.runs.is_empty()
+    }
+    /// Nothing at all goes on.
+    pub fn at_rest(&self) -> bool {
+        self.idle() && !self.compacting.is_asked_for()
     }
 }
 
@@ -192,6 +201,7 @@ impl Core {
             something_told: Notify::new(),
             max_continuations: AtomicUsize::new(MAX_CONTINUATIONS),
             recovery: Mutex::default(),
+            compaction: Mutex::default(),
             stopped: CancellationToken::new(),
         }
     }
@@ -221,6 +231,14 @@ impl Core {
     pub fn set_recovery(&self, settings: RecoverySettings) {
         self.state().auto_retry = settings.enabled;
         *self.recovery.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
+    }
+
+    pub fn compaction_settings(&self) -> Arc<CompactionSettings> {
+        self.compaction.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+    pub fn set_compaction(&self, settings: CompactionSettings) {
+        self.state().compacting.automatic = settings.enabled;
+        *self.compaction.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(settings);
     }
 
     /// Calls hooks, alone and until `cancel`; `None` is an abandoned call.
@@ -263,14 +281,21 @@ impl Core {
         self.handle.emit(Event::Notify { message: message.into(), level: level.into(), extension: None });
     }
 
-    /// Appends an entry and shows it in the view.
-    pub fn append(&self, kind: &str, fields: Map<String, Value>) -> Result<Arc<Value>, SessionError> {
-        self.appended(|session| session.append(kind, fields))
-    }
-
     /// An entry that is no message of a run: listeners and extensions are told.
     pub fn append_shown(&self, kind: &str, fields: Map<String, Value>) -> Result<Arc<Value>, SessionError> {
-        let entry = self.append(kind, fields)?;
+        self.append_shown_with(kind, |_| fields)
+    }
+
+    /// The same, of what the session is when it is written.
+    pub fn append_shown_with(
+        &self,
+        kind: &str,
+        fields: impl FnOnce(&Session) -> Map<String, Value>,
+    ) -> Result<Arc<Value>, SessionError> {
+        let entry = self.appended(|session| {
+            let fields = fields(session);
+            session.append(kind, fields)
+        })?;
         self.emit_after_dispatch(Event::EntryAppended { entry: (*entry).clone() });
         self.tell(Told::EntryAppended(entry.clone()));
         Ok(entry)
@@ -354,8 +379,11 @@ impl Core {
     /// `idle`, `signal` and the queue's length as they are now.
     pub fn show_run(&self, state: &State) {
         self.handle.update_view(|v| {
-            v.idle = state.idle();
-            v.signal = state.runs.front().map(|(_, token)| token.clone());
+            v.idle = state.at_rest();
+            let run = state.runs.front().map(|(_, token)| token);
+            v.signal = run.or(state.compacting.signal()).cloned();
+            v.compacting = state.compacting.reason();
+            v.auto_compaction = state.compacting.automatic;
             v.pending_messages = state.queue.len() + state.admissions.len();
             v.queue_paused = state.queue.paused;
             v.steering_mode = state.queue.steering_mode;

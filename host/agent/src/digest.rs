@@ -2,6 +2,7 @@
 //! Entries and tool schemas stay where the engine is.
 
 use crate::{
+    compact::CompactReason,
     handle::{Mode, View},
     model::{ModelInfo, ThinkingLevel},
     queue::QueueMode,
@@ -35,6 +36,8 @@ pub struct Digest {
     pub steering_mode: QueueMode,
     pub follow_up_mode: QueueMode,
     pub auto_retry: bool,
+    pub compacting: Option<CompactReason>,
+    pub auto_compaction: bool,
 }
 
 impl Digest {
@@ -58,6 +61,8 @@ impl Digest {
             steering_mode: view.steering_mode,
             follow_up_mode: view.follow_up_mode,
             auto_retry: view.auto_retry,
+            compacting: view.compacting,
+            auto_compaction: view.auto_compaction,
         }
     }
 
@@ -85,6 +90,8 @@ impl Digest {
             steering_mode: self.steering_mode,
             follow_up_mode: self.follow_up_mode,
             auto_retry: self.auto_retry,
+            compacting: self.compacting,
+            auto_compaction: self.auto_compaction,
             system_prompt: String::new(),
             signal: None,
         }

@@ -8,6 +8,7 @@
 pub use crate::active_tools::ToolSelection;
 use crate::{
     active_tools::ToolRegistry,
+    compact::CompactionSettings,
     core::{Core, State, show_session},
     event::Event,
     handle::{EngineHandle, Mode, OpRequest, View},
@@ -15,7 +16,7 @@ use crate::{
     jobs::{self, Job},
     model::{Model, ModelInfo, Models, ThinkingLevel},
     ops,
-    providers::Providers,
+    providers::{Providers, ScopedModel},
     queue::QueueMode,
     recovery::RecoverySettings,
     session::Session,
@@ -104,6 +105,8 @@ impl Engine {
             steering_mode: QueueMode::default(),
             follow_up_mode: QueueMode::default(),
             auto_retry: true,
+            compacting: None,
+            auto_compaction: true,
             system_prompt: String::new(),
             signal: None,
         };
@@ -129,6 +132,15 @@ impl Engine {
         Engine { core: Arc::new(core), ops, jobs }
     }
 
+    /// The models that a key switches between; none: all that have a key.
+    #[must_use]
+    pub fn scoped_models(self, scope: Vec<ScopedModel>) -> Self {
+        if let Some(providers) = self.core.handle.models() {
+            providers.set_scope(scope);
+        }
+        self
+    }
+
     /// How often boundary hooks may go on in one prompt (`agent.maxHookContinuations`).
     #[must_use]
     pub fn max_hook_continuations(self, most: usize) -> Self {
@@ -151,6 +163,14 @@ impl Engine {
     #[must_use]
     pub fn recovery(self, settings: RecoverySettings) -> Self {
         self.core.set_recovery(settings);
+        self.core.show_run(&self.core.state());
+        self
+    }
+
+    /// How long contexts are shortened (`compaction.*`, `compactionModel`).
+    #[must_use]
+    pub fn compaction(self, settings: CompactionSettings) -> Self {
+        self.core.set_compaction(settings);
         self.core.show_run(&self.core.state());
         self
     }

@@ -2,6 +2,7 @@
 //! carry exactly that table's fields; the others are for the program's own faces.
 
 use crate::{
+    compact::CompactReason,
     hooks::{ModelSource, ReplaceReport, StartReason},
     message::{AssistantEvent, AssistantMessage, Message, ToolResultMessage, Usage},
     model::{ModelInfo, ThinkingLevel},
@@ -109,6 +110,46 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none", default)]
         final_error: Option<String>,
     },
+    CompactionStart {
+        reason: CompactReason,
+        /// Between two requests of one run.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        mid_turn: bool,
+    },
+    CompactionEnd {
+        reason: CompactReason,
+        /// events.md D.9, when it is written.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        result: Option<Value>,
+        /// The user, or an extension, stopped it.
+        aborted: bool,
+        /// The request that did not fit is made again.
+        will_retry: bool,
+        /// The context is still more than the model takes.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        unresolved_overflow: bool,
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        error_message: Option<String>,
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        mid_turn: bool,
+        /// It gave way to one that somebody asked for.
+        #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+        manual_takeover_pending: bool,
+    },
+    /// A planner, or who writes a summary, is asked again after a while.
+    SummarizationRetryScheduled {
+        attempt: u32,
+        max_attempts: u32,
+        delay_ms: u64,
+        error_message: String,
+    },
+    SummarizationRetryAttemptStart {
+        /// `compaction`, with its reason, or `branchSummary`.
+        source: String,
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        reason: Option<CompactReason>,
+    },
+    SummarizationRetryFinished,
     /// One fault of an extension.
     ExtensionError {
         extension_path: String,

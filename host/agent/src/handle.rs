@@ -2,6 +2,7 @@
 //! that getters read without asking anyone. Cheap to clone, usable from any thread.
 
 use crate::{
+    compact::CompactReason,
     event::Event,
     model::{ModelInfo, ThinkingLevel},
     op::{Dialog, DialogAnswer, Op, OpError},
@@ -61,13 +62,17 @@ pub struct View {
     pub thinking: ThinkingLevel,
     pub tools: Vec<ToolSpec>,
     pub active_tools: Vec<String>,
-    /// No run, no retry, no queue.
+    /// No run, no retry, no queue, no compaction.
     pub idle: bool,
     pub pending_messages: usize,
     pub queue_paused: bool,
     pub steering_mode: QueueMode,
     pub follow_up_mode: QueueMode,
     pub auto_retry: bool,
+    /// A compaction goes on, or is about to.
+    pub compacting: Option<CompactReason>,
+    /// Compactions may begin by themselves.
+    pub auto_compaction: bool,
     /// Of the current or last run.
     pub system_prompt: String,
     /// The current run's; `None` when idle.

@@ -7,8 +7,8 @@
 use crate::{
     boundary::{Board, Boundary},
     decisions::{
-        ReplayDecisions, RestoreReason, RoomEvent, SessionBefore, UserBash, UserBashOutcome, Veto,
-        WarmingAction, WarmingDecision,
+        BeforeEvent, ReplayDecisions, RestoreReason, RoomEvent, SessionBefore, UserBash, UserBashOutcome,
+        Veto, WarmingAction, WarmingDecision,
     },
     message::{
         AssistantEvent, AssistantMessage, Content, CustomMessage, ImageContent, Message, ToolResultMessage,
@@ -381,6 +381,10 @@ pub trait Hooks: Send + Sync {
     async fn session_before(&self, _: SessionBefore) -> Veto {
         Veto::default()
     }
+    /// As `hears`, for one of them: its fields are dear.
+    fn hears_before(&self, _: BeforeEvent) -> bool {
+        true
+    }
     /// `session_recovery_restore`: lines to be shown.
     async fn session_recovery_restore(&self, _: RestoreReason) -> Vec<String> {
         Vec::new()
@@ -449,6 +453,9 @@ impl Hooks for NoHooks {
     }
     async fn context(&self, messages: Arc<Vec<Message>>) -> Arc<Vec<Message>> {
         messages
+    }
+    fn hears_before(&self, _: BeforeEvent) -> bool {
+        false
     }
     async fn before_provider_headers(&self, _: &mut BTreeMap<String, Option<String>>, _: &ModelInfo) {}
     async fn before_provider_request(&self, _: &mut Value) {}

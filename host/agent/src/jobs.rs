@@ -3,6 +3,7 @@
 
 use crate::{
     admission,
+    compact::{self, CompactOptions},
     core::{Core, Reply},
     event::Event,
     hooks::{InputSource, Notice, Origin, Replace, ShutdownReason, StartReason},
@@ -21,6 +22,11 @@ const REST: Duration = Duration::from_secs(2);
 
 pub(crate) enum Job {
     Run(RunJob),
+    /// The compaction that somebody asked for.
+    Compact {
+        options: CompactOptions,
+        cancel: CancellationToken,
+    },
     Reload {
         names: Vec<String>,
         origin: Option<Origin>,
@@ -84,6 +90,7 @@ async fn work_off(core: &Arc<Core>, mut jobs: mpsc::UnboundedReceiver<Job>) {
     while let Some(job) = jobs.recv().await {
         match job {
             Job::Run(job) => run::run(core, job).await,
+            Job::Compact { options, cancel } => compact::asked_for(core, options, cancel).await,
             Job::Reload { names, origin, reply } => reload(core, names, origin, reply).await,
             Job::Replace { to, origin, prepared, reply } => {
                 lifecycle::replace(core, to, origin, prepared, reply).await;

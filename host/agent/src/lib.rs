@@ -5,6 +5,7 @@
 
 pub mod boundary;
 pub mod budget;
+pub mod compact;
 pub mod decisions;
 pub mod digest;
 pub mod engine;
@@ -37,6 +38,7 @@ mod ops;
 mod run;
 mod send;
 mod stream;
+mod switching;
 mod told;
 mod turn;
 mod user_bash;

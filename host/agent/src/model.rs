@@ -168,6 +168,18 @@ pub trait Models: Send + Sync {
     /// `None`: unknown, or without credentials.
     fn get(&self, provider: &str, id: &str) -> Option<Arc<dyn Model>>;
     fn list(&self) -> Vec<ModelInfo>;
+    /// What a person means by a text, with the level it names.
+    ///
+    /// # Errors
+    /// Why nothing came of it, for a person.
+    fn find(&self, pattern: &str) -> Result<(Arc<dyn Model>, Option<ThinkingLevel>), String> {
+        let found = pattern.split_once('/').and_then(|(provider, id)| self.get(provider, id));
+        found.map(|m| (m, None)).ok_or_else(|| format!("there is no model \"{pattern}\""))
+    }
+    /// Reads again what they are made of. Answers what is wrong with it, for a person.
+    fn refresh(&self) -> Vec<String> {
+        Vec::new()
+    }
     /// The models of a provider as an extension describes it (events.md E.5); nobody uses them
     /// before they are registered.
     ///

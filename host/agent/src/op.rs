@@ -2,6 +2,7 @@
 //! travel in process and, for a supervised engine, as JSON lines.
 
 use crate::{
+    compact::CompactOptions,
     hooks::{InputSource, Origin, StreamingBehavior},
     message::{ImageContent, MessageContent},
     model::ThinkingLevel,
@@ -164,6 +165,22 @@ pub enum Op {
     },
     /// Ends the waiting for the next attempt, and with it the run.
     AbortRetry,
+    /// Shortens the context; ends the run that goes on, and joins a compaction that somebody asked
+    /// for before. Answers the result of events.md D.9 once it is written; refused with
+    /// `compact_failed` or `compact_cancelled`, and nothing is written.
+    Compact {
+        /// What matters, in the user's words: the query, unless the options have one.
+        #[serde(default)]
+        custom_instructions: Option<String>,
+        #[serde(flatten)]
+        options: CompactOptions,
+    },
+    /// Ends a compaction that goes on; a run that waits for it goes on, or ends, as events.md D.2 says.
+    AbortCompaction,
+    /// Whether compactions begin by themselves.
+    SetAutoCompaction {
+        enabled: bool,
+    },
     /// What the next system prompt is made of.
     GetSystemPromptOptions,
     /// Goes through `input` with source `extension`, always starts or joins a run.
@@ -190,6 +207,25 @@ pub enum Op {
         provider: String,
         model: String,
     },
+    /// What `--model` takes: `provider/id`, an id, or a part of one, with `:level` behind it.
+    /// Answers `{"model", "thinkingLevel"}`.
+    ChooseModel {
+        pattern: String,
+    },
+    /// The models that have a key: `{"models": [..], "scoped": bool, "current", "thinkingLevel",
+    /// "problems"}`; each with its fields, its `levels`, `scoped`, `scopedThinkingLevel?` and
+    /// `current`. Reads the user's files again.
+    ListModels,
+    /// The next model of the scope, or of all. Answers `{"model", "thinkingLevel", "isScoped"}`, or
+    /// `null`: there is no other.
+    CycleModel {
+        #[serde(default)]
+        backward: bool,
+    },
+    /// The next level of the model. Answers `{"level"}`, or `null`: it has only one.
+    CycleThinkingLevel,
+    /// Keys and descriptions of models are read again. Answers `{"problems"}`.
+    RefreshModels,
     /// Clamped to the model.
     SetThinkingLevel {
         level: ThinkingLevel,

@@ -4,7 +4,7 @@
 
 use crate::{
     core::{Admission, Core, Reply, State},
-    engine::{clamp, model_fields, thinking_fields},
+    engine::{clamp, thinking_fields},
     event::Event,
     handle::OpRequest,
     hooks::{InputSource, ModelSource, ShutdownReason, StreamingBehavior},
@@ -80,6 +80,12 @@ impl Core {
                 }
                 reply.ok(Value::Null);
             }
+            Op::Compact { custom_instructions, mut options } => {
+                options.query = options.query.or(custom_instructions);
+                self.compact(options, reply);
+            }
+            Op::AbortCompaction => self.abort_compaction(reply),
+            Op::SetAutoCompaction { enabled } => self.set_auto_compaction(enabled, reply),
             Op::GetSystemPromptOptions => {
                 let active = {
                     let tools = &self.state().tools;
@@ -132,6 +138,11 @@ impl Core {
             Op::SetSessionName { name } => self.set_session_name(name, reply),
             Op::SetLabel { entry_id, label } => self.set_label(entry_id, label, reply),
             Op::SetModel { provider, model } => self.set_model(&provider, &model, reply),
+            Op::ListModels => self.list_models(reply),
+            Op::ChooseModel { pattern } => self.choose_model(&pattern, reply),
+            Op::CycleModel { backward } => self.cycle_model(backward, reply),
+            Op::CycleThinkingLevel => self.cycle_thinking(reply),
+            Op::RefreshModels => reply.ok(json!({"problems": self.models.refresh()})),
             Op::SetThinkingLevel { level } => self.set_thinking(level, reply),
             Op::SetActiveTools { names } => {
                 self.refresh_tools();
@@ -142,6 +153,9 @@ impl Core {
                 reply.ok(Value::Null);
             }
             Op::HostCommand { name, args } => {
+                if let Some(answer) = self.switching_command(&name, &args) {
+                    return reply.send(answer.map(|text| json!({"text": text})));
+                }
                 let core = self.clone();
                 tokio::spawn(async move {
                     match core.hooks.host_command(&name, &args).await {
@@ -153,7 +167,7 @@ impl Core {
             }
             Op::WaitForIdle => {
                 let mut state = self.state();
-                match state.idle() && !state.settling {
+                match state.at_rest() && !state.settling {
                     true => reply.ok(Value::Null),
                     false => state.idle_waiters.push(reply),
                 }
@@ -167,6 +181,9 @@ impl Core {
         let mut state = self.state();
         if let Some(bash) = &state.bash {
             bash.cancel();
+        }
+        if state.compacting.is_asked_for() && !state.compacting.abort() {
+            state.closing.cancel();
         }
         if let Some(navigation) = &state.navigation {
             navigation.cancel();
@@ -200,7 +217,8 @@ impl Core {
     pub(crate) fn before_replacement(&self, what: &str, now: bool) {
         if now {
             cancel_runs(&self.state());
-        } else if !self.state().idle() {
+            self.state().compacting.abort();
+        } else if !self.state().at_rest() {
             self.notify("info", format!("{what} waits for the run to end."));
         }
     }
@@ -209,7 +227,7 @@ impl Core {
     fn navigate_tree(&self, to: Navigation, reply: Reply) {
         let cancel = {
             let mut state = self.state();
-            if !state.idle() || state.navigation.is_some() {
+            if !state.at_rest() || state.navigation.is_some() {
                 return reply
                     .err("busy", "The session is at work: it can be gone back in when it has settled.");
             }
@@ -347,24 +365,7 @@ impl Core {
 
     fn set_model(&self, provider: &str, id: &str, reply: Reply) {
         let Some(model) = self.models.get(provider, id) else { return reply.ok(false) };
-        let info = model.info().clone();
-        let (previous, thinking) = {
-            let mut state = self.state();
-            state.primary = None;
-            let previous = state.model.replace(model).map(|m| m.info().clone());
-            let thinking = clamp(state.thinking, Some(&info));
-            (previous, (state.thinking != thinking).then_some(thinking))
-        };
-        let changed = previous.as_ref() != Some(&info);
-        self.handle.update_view(|v| v.model = Some(info.clone()));
-        let mut written = Ok(());
-        if let Some(level) = thinking {
-            written = self.apply_thinking(level);
-        }
-        if changed {
-            written = written.and(self.append_shown("model_change", model_fields(&info)).map(drop));
-            self.tell_model(info, previous, ModelSource::Set);
-        }
+        let written = self.switch(model, None, ModelSource::Set);
         reply.send(written.map(|()| Value::Bool(true)).map_err(Into::into));
     }
 
@@ -378,7 +379,7 @@ impl Core {
         reply.send(written.map(|()| Value::Null).map_err(Into::into));
     }
 
-    fn apply_thinking(&self, level: ThinkingLevel) -> Result<(), SessionError> {
+    pub(crate) fn apply_thinking(&self, level: ThinkingLevel) -> Result<(), SessionError> {
         let previous = std::mem::replace(&mut self.state().thinking, level);
         self.handle.update_view(|v| v.thinking = level);
         self.emit_after_dispatch(Event::ThinkingLevelChanged { level });

@@ -26,7 +26,7 @@ pub fn for_model_with_systems(messages: Vec<Message>) -> Vec<Message> {
 }
 
 /// How each kind of message is told to a model.
-fn as_sent(message: Message) -> Option<Message> {
+pub(crate) fn as_sent(message: Message) -> Option<Message> {
     let user =
         |content, timestamp| Some(Message::User(UserMessage { content, timestamp, extra: Extra::new() }));
     match message {

@@ -62,6 +62,8 @@ pub(crate) struct Recovery {
     pub max_tokens: Option<u64>,
     /// How many of the fallbacks were asked.
     fallen: usize,
+    /// The context was compacted because of this request.
+    compacted: bool,
     /// The model that was given up, until another has answered.
     falling: Option<String>,
     /// The last answer of the run that ended, and its entry.
@@ -71,10 +73,26 @@ pub(crate) struct Recovery {
 /// What comes next.
 pub(crate) enum Next {
     Nothing,
-    Retry { delay: Duration, said: String },
+    Retry {
+        delay: Duration,
+        said: String,
+    },
     SmallerBudget(u64),
-    Fallback { to: Arc<dyn Model>, said: String },
+    Fallback {
+        to: Arc<dyn Model>,
+        said: String,
+    },
     GoOn,
+    /// The request was too long; it is made again with a shorter context.
+    Compact,
+    /// The shorter one was too long as well.
+    TooLong,
+}
+
+impl Next {
+    pub fn is_more(&self) -> bool {
+        !matches!(self, Next::Nothing | Next::TooLong)
+    }
 }
 
 impl Recovery {
@@ -100,6 +118,7 @@ impl Run<'_> {
             return;
         }
         state.cut = if message.stop_reason == Some(StopReason::Length) { state.cut + 1 } else { 0 };
+        state.compacted = false;
         let attempt = std::mem::take(&mut state.attempt);
         if attempt > 0 {
             self.core.handle.emit(Event::AutoRetryEnd { success: true, attempt, final_error: None });
@@ -153,6 +172,8 @@ impl Run<'_> {
             Fault::OutputBudget if self.recovery.max_tokens.is_none() => {
                 return Next::SmallerBudget((self.model.info().max_tokens / 4).max(LEAST_BUDGET));
             }
+            Fault::Overflow if self.recovery.compacted => return Next::TooLong,
+            Fault::Overflow if self.core.state().compacting.automatic => return Next::Compact,
             Fault::OutputBudget | Fault::Overflow | Fault::Lasting => return Next::Nothing,
         }
         match self.fallback() {
@@ -192,6 +213,20 @@ impl Run<'_> {
                     timestamp: now_ms(),
                     extra: Extra::new(),
                 })]);
+            }
+            Next::TooLong => {
+                if let Some((refused, _)) = self.recovery.last.clone() {
+                    self.overflow_is_unresolved(&refused).await;
+                }
+                self.tell_given_up();
+                return Err(outcome);
+            }
+            Next::Compact => {
+                if !self.compact_overflow().await {
+                    self.tell_given_up();
+                    return Err(if self.cancel.is_cancelled() { Outcome::Aborted } else { outcome });
+                }
+                self.recovery.compacted = true;
             }
             Next::SmallerBudget(tokens) => self.recovery.max_tokens = Some(tokens),
             Next::Retry { delay, said } => self.wait(delay, said).await?,

@@ -4,6 +4,7 @@
 use crate::{
     admission::{Entered, Entry, admit_all, leave, tell_idle, through_input, user_message},
     boundary::Boundary,
+    compact::Preflight,
     core::{Core, today},
     event::Event,
     hooks::{BeforeAgentStart, BeforeAgentStartOutcome, Notice, SystemPromptOptions},
@@ -48,7 +49,7 @@ pub(crate) struct Run<'c> {
     /// The user's abort.
     pub cancel: CancellationToken,
     /// What is left to tell after an abort, cut short by the next one.
-    closing: CancellationToken,
+    pub closing: CancellationToken,
     pub model: Arc<dyn Model>,
     pub tools: Vec<Arc<dyn Tool>>,
     pub system_prompt: String,
@@ -130,6 +131,7 @@ pub(crate) async fn run(core: &Arc<Core>, job: RunJob) {
             }
             Err(outcome) => outcome,
         };
+        run.compact_after_run(outcome).await;
         let mut asked = false;
         messages = loop {
             admit_all(core, &run.closing).await;
@@ -207,6 +209,7 @@ impl Run<'_> {
                 },
             ),
         };
+        self.compact_before_prompt(&first).await;
         let outcome = self.dispatch(core.hooks.before_agent_start(event)).await.unwrap_or_default();
         let BeforeAgentStartOutcome { messages: injected, system_prompt, options: changed } = outcome;
         let mut options = changed.unwrap_or(options);
@@ -286,7 +289,7 @@ impl Run<'_> {
         };
         let messages = std::mem::take(&mut self.produced);
         let next = self.next(outcome);
-        let will_retry = !matches!(next, Next::Nothing);
+        let will_retry = next.is_more();
         self.tell(Notice::AgentEnd { messages: &messages, will_retry }).await;
         self.core.handle.emit(Event::AgentEnd { messages, will_retry });
         (outcome, next)
@@ -313,6 +316,11 @@ impl Run<'_> {
             }
             if self.cancel.is_cancelled() {
                 return Ok(Outcome::Aborted);
+            }
+            if turn.goes_on
+                && let Preflight::End(outcome) = self.before_next_request().await?
+            {
+                return Ok(outcome);
             }
             index += 1;
             incoming = self.steering().await;

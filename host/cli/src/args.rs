@@ -74,9 +74,17 @@ pub struct RunArgs {
     #[arg(long, hide_short_help = true)]
     pub no_extensions: bool,
 
-    /// `provider/id` or `provider/id:thinking`
+    /// `provider/id`, or a part of it; `:thinking` behind it
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
+
+    /// What a key switches between, like `sonnet:high,openai/*` (comma-separated)
+    #[arg(long, value_name = "LIST", value_delimiter = ',', hide_short_help = true)]
+    pub models: Option<Vec<String>>,
+
+    /// The models there are, or those that fit a text
+    #[arg(long, value_name = "SEARCH", num_args = 0..=1, default_missing_value = "", hide_short_help = true)]
+    pub list_models: Option<String>,
 
     /// Provider of --model
     #[arg(long, value_name = "NAME", hide_short_help = true)]
@@ -138,7 +146,7 @@ pub struct RunArgs {
     pub no_session: bool,
 
     /// Trust what this folder brings, this time
-    #[arg(short, long, conflicts_with = "no_approve")]
+    #[arg(short, long, conflicts_with = "no_approve", hide_short_help = true)]
     pub approve: bool,
 
     /// Do not trust this folder, this time
@@ -176,6 +184,8 @@ pub enum Command {
     Extension(ExtensionCommand),
     /// Whether a folder's extensions and files may be used
     Trust(TrustArgs),
+    /// Keys of model providers
+    Auth(AuthArgs),
     /// How everything stands; runs nothing
     Doctor,
     /// See an extension loaded, at work and reloaded
@@ -231,6 +241,38 @@ pub fn help_of<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<String, C
         })?;
     }
     Ok(command.clone().render_help().to_string())
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct AuthArgs {
+    #[command(subcommand)]
+    pub command: Option<AuthCommand>,
+}
+
+/// API keys only: logging in with a subscription (OAuth) comes in a later version.
+#[derive(Subcommand, Debug, Default)]
+pub enum AuthCommand {
+    /// Store a key: typed without being shown, or over a pipe (OAuth comes later)
+    Login {
+        #[arg(value_name = "PROVIDER")]
+        provider: Option<String>,
+    },
+    /// Remove a stored key
+    Logout {
+        #[arg(value_name = "PROVIDER")]
+        provider: String,
+    },
+    /// Whether a provider has a key, and from where; asks no provider
+    Check {
+        #[arg(value_name = "PROVIDER")]
+        provider: Option<String>,
+    },
+    /// Every provider and how it stands
+    #[default]
+    List,
+    /// What a command takes
+    #[command(hide = true)]
+    Help(HelpOf),
 }
 
 #[derive(ClapArgs, Debug)]

@@ -7,6 +7,7 @@ use crate::{
     context_files,
     extension::{self, build::Build},
     extension_flags::{self, Declared, Unsettled},
+    models,
     paths::{self, Paths},
     session_choice, session_place,
     settings::{Around, Settings},
@@ -18,12 +19,10 @@ use atomic_agent::{
     event::Event,
     handle::{EngineHandle, Mode},
     hooks::{Hooks, StartReason},
-    model::{Model, ModelInfo, Models, ThinkingLevel},
     op::Op,
-    session::Session,
 };
 use atomic_extensions::{Extensions, ExtensionsConfig, FlagKind};
-use atomic_models::{ModelSet, Script, Selection, Sources, Tape};
+use atomic_models::ModelSet;
 use atomic_tools::ToolsConfig;
 use std::{path::PathBuf, sync::Arc};
 use tokio::sync::mpsc;
@@ -84,7 +83,7 @@ pub async fn launch(
     // What was typed is meant from where it was typed; all else belongs to the session's folder.
     let (typed_in, paths) = (paths, &place.paths);
     let settings = settings(paths, &face, &mut warnings)?;
-    let models = models(typed_in, args, &settings, origin.reason)?;
+    let models = models::load(typed_in, args, &settings, origin.reason)?;
     warnings.extend(models.problems().iter().map(Card::from));
     let removed_env = removed_env(&models, &settings);
     let mut config = extensions_config(paths, args, &face, args.extensions.clone(), &settings);
@@ -119,7 +118,8 @@ pub async fn launch(
     }
 
     let session = session_choice::open(typed_in, paths, args, &mut warnings)?;
-    let (model, thinking) = choose_model(&models, args, &session)?;
+    let scope = models::scope(&models, args, &settings, &mut warnings);
+    let (model, thinking) = models::choose(&models, args, &settings, &scope, &session, &mut warnings)?;
     let tools = atomic_tools::builtin_tools(ToolsConfig {
         cwd: paths.cwd.clone(),
         removed_env,
@@ -144,7 +144,7 @@ pub async fn launch(
         hooks: extensions.clone(),
         tools,
         tool_selection: ToolSelection { only: args.tools.clone(), ..ToolSelection::default() },
-        models: Arc::new(Catalogue(models)),
+        models: Arc::new(models::Catalogue::new(models)),
         model: Some(model),
         thinking,
         prompt: PromptParts {
@@ -157,7 +157,9 @@ pub async fn launch(
     let engine = Engine::prepare_for(config, origin.reason)
         .max_hook_continuations(most)
         .queue_modes(settings.steering_mode, settings.follow_up_mode)
-        .recovery(settings.recovery.clone());
+        .recovery(settings.recovery.clone())
+        .compaction(settings.compaction.clone())
+        .scoped_models(scope);
     // Before the extensions are bound: what they had to say until now comes with that.
     let events = engine.handle().subscribe();
     extensions.bind(engine.handle().clone());
@@ -255,7 +257,7 @@ pub fn extensions_config(
 pub fn without_session(paths: &Paths, library: PathBuf) -> Result<ExtensionsConfig, Card> {
     let args = RunArgs { no_extensions: true, ..RunArgs::default() };
     let face = Face { mode: Mode::Print, has_ui: false, crash_line: true, page: None, skip: Vec::new() };
-    let models = ModelSet::load(sources(paths));
+    let models = ModelSet::load(models::sources(paths));
     let settings = Settings::read(paths)?;
     let mut config = extensions_config(paths, &args, &face, vec![library], &settings);
     config.removed_env = removed_env(&models, &settings);
@@ -286,79 +288,4 @@ pub fn libraries(named: &[PathBuf], quiet: bool) -> Result<Vec<PathBuf>, Card> {
         }
     }
     Ok(found)
-}
-
-fn models(paths: &Paths, args: &RunArgs, settings: &Settings, reason: StartReason) -> Result<ModelSet, Card> {
-    let script = match &args.script {
-        Some(file) => Some(Script::read(file).map_err(|e| Card::told(e.code(), &e.to_string()))?),
-        None => None,
-    };
-    let tape = match (&args.record, &args.replay) {
-        // An engine that takes over goes on with the recording of the one before.
-        (Some(file), _) => Some(Tape::record(&paths.cwd.join(file), reason != StartReason::Startup)),
-        (None, Some(file)) => Some(Tape::play(&paths.cwd.join(file))),
-        (None, None) => None,
-    };
-    let tape = tape.transpose().map_err(|e| Card::told(e.code(), &e.to_string()))?;
-    Ok(ModelSet::load(Sources {
-        idle: settings.idle_timeout,
-        tape,
-        offline: args.offline || script.is_some(),
-        script,
-        ..sources(paths)
-    }))
-}
-
-/// The files that say which models there are.
-pub fn sources(paths: &Paths) -> Sources {
-    Sources {
-        models_json: Some(paths.models_json()),
-        auth_json: Some(paths.auth_json()),
-        ..Sources::default()
-    }
-}
-
-/// The command line's, else the session's, else the default; with the level it thinks at.
-fn choose_model(
-    models: &ModelSet,
-    args: &RunArgs,
-    session: &Session,
-) -> Result<(Arc<dyn Model>, ThinkingLevel), Card> {
-    let asked = Selection { provider: args.provider.clone(), model: args.model.clone() };
-    let (model_before, thinking_before) = session.settings();
-    let of_session = model_before
-        .as_ref()
-        .filter(|_| asked == Selection::default() && !args.offline && args.script.is_none());
-    let (model, pattern_level) = match of_session.and_then(|(p, id)| models.get(p, id).ok()) {
-        Some(model) => (model, None),
-        None => {
-            let chosen = models.find(&asked).map_err(|e| Card::told(e.code(), &e.to_string()))?;
-            (chosen.model, chosen.thinking)
-        }
-    };
-    let flag_level = match &args.thinking {
-        Some(text) => Some(ThinkingLevel::parse(text).ok_or_else(|| {
-            let names: Vec<_> = ThinkingLevel::ALL.iter().map(|l| l.name()).collect();
-            Card::new("models::unknown_thinking_level", format!("'{text}' is no thinking level"))
-                .help(format!("one of {}", names.join(", ")))
-        })?),
-        None => None,
-    };
-    let level = flag_level.or(pattern_level).or(thinking_before).unwrap_or_default();
-    Ok((model, level))
-}
-
-/// The models room as the engine asks for it.
-struct Catalogue(ModelSet);
-
-impl Models for Catalogue {
-    fn get(&self, provider: &str, id: &str) -> Option<Arc<dyn Model>> {
-        self.0.get(provider, id).ok()
-    }
-    fn list(&self) -> Vec<ModelInfo> {
-        self.0.usable().cloned().collect()
-    }
-    fn configure(&self, provider: &str, config: &serde_json::Value) -> Result<Vec<Arc<dyn Model>>, String> {
-        self.0.configure(provider, config)
-    }
 }

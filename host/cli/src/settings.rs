@@ -3,7 +3,16 @@
 //! what a key may not say is a warning and the default. Keys of others are kept.
 
 use crate::{card::Card, context_files, paths::Paths};
-use atomic_agent::{hooks::ContextFile, queue::QueueMode, recovery::RecoverySettings};
+use atomic_agent::{
+    compact::{
+        CompactionSettings, ModelOverride,
+        settings::{valid_count, valid_ratio},
+    },
+    hooks::ContextFile,
+    model::ThinkingLevel,
+    queue::QueueMode,
+    recovery::RecoverySettings,
+};
 use atomic_extensions::{
     discover::Listed,
     trust::{
@@ -29,6 +38,11 @@ pub struct Settings {
     /// `projectExtensionPinning: "off"`.
     pub pinning_off: bool,
     pub pass_credentials: bool,
+    /// What a key switches between when `--models` does not say.
+    pub enabled_models: Option<Vec<String>>,
+    pub default_provider: Option<String>,
+    pub default_model: Option<String>,
+    pub default_thinking: Option<ThinkingLevel>,
     /// How long a provider may say nothing; zero: for ever.
     pub idle_timeout: Option<Duration>,
     pub init_timeout: Option<Duration>,
@@ -43,6 +57,7 @@ pub struct Settings {
     /// press a key.
     pub hang_kill: Option<Duration>,
     pub recovery: RecoverySettings,
+    pub compaction: CompactionSettings,
     pub steering_mode: QueueMode,
     pub follow_up_mode: QueueMode,
     /// What was not understood.
@@ -76,6 +91,11 @@ impl Settings {
             pass_credentials: reader
                 .get("shell.passCredentials", "true or false", |v| v.as_bool())
                 .unwrap_or_default(),
+            enabled_models: reader.get("enabledModels", "a list of patterns", texts),
+            default_provider: reader.get("defaultProvider", "a text", |v| v.as_str().map(str::to_owned)),
+            default_model: reader.get("defaultModel", "a text", |v| v.as_str().map(str::to_owned)),
+            default_thinking: reader
+                .get("defaultThinkingLevel", "a level, off to max", |v| ThinkingLevel::parse(v.as_str()?)),
             idle_timeout: reader
                 .get("models.idleTimeoutMs", "a number of milliseconds, or 0", |v| v.as_u64())
                 .map(Duration::from_millis),
@@ -88,6 +108,7 @@ impl Settings {
                 .map(|key| reader.get(key, "a whole number", |v| v.as_u64())),
             hang_kill: reader.time("engine.hangKillMs"),
             recovery: reader.recovery(),
+            compaction: reader.compaction(),
             steering_mode: reader.queue_mode("steeringMode"),
             follow_up_mode: reader.queue_mode("followUpMode"),
             warnings: Vec::new(),
@@ -155,6 +176,58 @@ impl Reader<'_> {
                     texts(v)?.into_iter().map(fallback).collect()
                 })
                 .unwrap_or_default(),
+        }
+    }
+    fn compaction(&mut self) -> CompactionSettings {
+        let usual = CompactionSettings::default();
+        let ratio = |v: &Value| valid_ratio(v.as_f64()?);
+        let count = |v: &Value| valid_count(v.as_f64()?);
+        let model = |name: &str| {
+            let (provider, id) = name.split_once('/')?;
+            Some((provider.to_owned(), id.to_owned()))
+        };
+        let one = |of: &Map<String, Value>| -> Option<ModelOverride> {
+            let read = |key: &str| match of.get(key) {
+                None | Some(Value::Null) => Some(None),
+                Some(v) => count(v).map(Some),
+            };
+            Some(ModelOverride {
+                reserve_tokens: read("reserveTokens")?,
+                preserve_recent: read("preserve_recent")?,
+            })
+        };
+        CompactionSettings {
+            enabled: self
+                .get("compaction.enabled", "true or false", |v| v.as_bool())
+                .unwrap_or(usual.enabled),
+            reserve_tokens: self
+                .get("compaction.reserveTokens", "a number of tokens", count)
+                .unwrap_or(usual.reserve_tokens),
+            compression_ratio: self
+                .get("compaction.compression_ratio", "a number between 0 and 1", ratio)
+                .unwrap_or(usual.compression_ratio),
+            preserve_recent: self
+                .get("compaction.preserve_recent", "a whole number", count)
+                .unwrap_or(usual.preserve_recent),
+            query: self.get("compaction.query", "a text", |v| v.as_str().map(str::to_owned)),
+            model_overrides: self
+                .get(
+                    "compaction.modelOverrides",
+                    "objects with reserveTokens and preserve_recent, each by its \"provider/id\"",
+                    |v| {
+                        v.as_object()?
+                            .iter()
+                            .map(|(name, of)| Some((name.clone(), one(of.as_object()?)?)))
+                            .collect()
+                    },
+                )
+                .unwrap_or_default(),
+            planner: self
+                .get("compactionModel", "\"auto\" or \"provider/id\"", |v| match v.as_str()? {
+                    "auto" => Some(None),
+                    name => model(name).map(Some),
+                })
+                .flatten(),
         }
     }
     fn names(&mut self, key: &str) -> Vec<String> {
@@ -241,6 +314,35 @@ mod tests {
             let listed = read.listed.map(|l| l.entries);
             assert_eq!(listed.is_some(), text.contains("[\"a\"]"), "{text}");
         }
+    }
+
+    #[test]
+    fn what_is_said_about_compaction_is_taken_and_what_makes_no_sense_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let text = r#"{"compaction":{"enabled":false,"reserveTokens":9,"compression_ratio":0.25,"preserve_recent":4.5,
+            "query":"q","modelOverrides":{"p/m.1":{"preserve_recent":7}}},"compactionModel":"p/small"}"#;
+        let read = Settings::read(&paths(dir.path(), text)).unwrap();
+        let expected = CompactionSettings {
+            enabled: false,
+            reserve_tokens: 9,
+            compression_ratio: 0.25,
+            preserve_recent: 4,
+            query: Some("q".into()),
+            model_overrides: [(
+                "p/m.1".to_owned(),
+                ModelOverride { preserve_recent: Some(7), reserve_tokens: None },
+            )]
+            .into(),
+            planner: Some(("p".into(), "small".into())),
+        };
+        assert_eq!(read.compaction, expected);
+        assert!(read.warnings.is_empty(), "{:?}", read.warnings);
+
+        let text = r#"{"compaction.compression_ratio":1,"compaction.preserve_recent":-1,"compaction.reserveTokens":"x",
+            "compaction.modelOverrides":{"p/m":{"reserveTokens":"x"}},"compactionModel":"small"}"#;
+        let read = Settings::read(&paths(dir.path(), text)).unwrap();
+        assert_eq!(read.compaction, CompactionSettings::default());
+        assert_eq!(read.warnings.len(), 5, "{:?}", read.warnings);
     }
 
     #[test]

@@ -7,9 +7,12 @@
 //! Without one, `call NAME {json}` in a prompt makes it call that tool; several such
 //! places, on one line or on many, make several calls in one answer, and the JSON may span
 //! lines. `call NAME` alone on a line calls without arguments. Once results are there it
-//! answers with the beginning of each. Any other prompt is repeated, with a hint.
+//! answers with the beginning of each. Any other prompt is repeated, with a hint. As the planner
+//! of a compaction it takes the oldest lines out, so that `/compact` can be seen without a network;
+//! with a script a planner's request takes the next turn like any other.
 
 mod builtin;
+mod planner;
 mod script;
 
 pub use script::{Script, ScriptError, Turn, TurnCall};
@@ -45,7 +48,10 @@ impl ScriptedModel {
 
     fn turn(&self, request: &ModelRequest) -> Turn {
         match &self.script {
-            None => builtin::answer(request),
+            None => match planner::answer(request) {
+                Some(ranges) => Turn { text: Some(ranges), ..Turn::default() },
+                None => builtin::answer(request),
+            },
             Some(script) => {
                 let n = self.next.fetch_add(1, Ordering::SeqCst);
                 script.turns.get(n).cloned().unwrap_or_else(|| script.over(n))

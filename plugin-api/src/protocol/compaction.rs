@@ -1,5 +1,5 @@
-//! Compaction as extensions see it (events.md A.3, D): asked before, told after. The lines
-//! themselves are made elsewhere.
+//! Compaction as extensions see it (events.md A.3, D): asked before, told after. Lines are taken
+//! out of the transcript and none is written; `(filtered N lines)` stands where they were.
 
 use super::session::SessionEntry;
 use serde::{Deserialize, Serialize};
@@ -15,11 +15,11 @@ wire_enum! {
 #[serde(default)]
 #[non_exhaustive]
 pub struct CompactionParameters {
-    /// What share of the region goes.
+    /// What share of the region's lines is kept, between 0 and 1.
     pub compression_ratio: f64,
     /// Messages at the end that stay exactly.
     pub preserve_recent: u64,
-    /// What the user wants kept.
+    /// What matters, in words.
     pub query: String,
 }
 
@@ -165,10 +165,12 @@ pub struct CompactionEndPayload {
     pub aborted: bool,
     /// The host will try again.
     pub will_retry: bool,
-    /// The context is still too long.
+    /// The context is still more than the model takes.
     pub unresolved_overflow: bool,
     /// When it failed.
     pub error_message: Option<String>,
+    /// It gave way to one that somebody asked for.
+    pub manual_takeover_pending: bool,
     /// Between two requests of one run.
     pub mid_turn: bool,
 }

@@ -51,7 +51,7 @@ wire_enum! {
 #[serde(default)]
 #[non_exhaustive]
 pub struct CompactOptions {
-    /// Of what is kept.
+    /// Share of the lines that is kept, between 0 and 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compression_ratio: Option<f64>,
     /// Messages at the end that stay as they are.

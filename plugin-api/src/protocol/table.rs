@@ -126,15 +126,15 @@ events! {
     SessionBeforeFork "session_before_fork" Veto SessionBeforeForkPayload => Option<ForkAnswer>,
         "all", In "host/agent/src/lifecycle/mod.rs";
     SessionBeforeCompact "session_before_compact" Veto SessionBeforeCompactPayload => Option<CompactAnswer>,
-        "all", Later "compaction";
+        "all", In "host/agent/src/compact/perform.rs";
     SessionCompact "session_compact" Notify SessionCompactPayload => (),
-        "all", Later "compaction";
+        "all", In "host/agent/src/compact/perform.rs";
     SessionCompactFailed "session_compact_failed" Notify SessionCompactFailedPayload => (),
-        "all", Later "compaction";
+        "all", In "host/agent/src/compact/perform.rs";
     CompactionStart "compaction_start" Notify CompactionStartPayload => (),
-        "all", Later "compaction";
+        "all", In "host/agent/src/compact/perform.rs";
     CompactionEnd "compaction_end" Notify CompactionEndPayload => (),
-        "all", Later "compaction";
+        "all", In "host/agent/src/compact/perform.rs";
     SessionBeforeTree "session_before_tree" Veto SessionBeforeTreePayload => Option<TreeAnswer>,
         "all", In "host/agent/src/lifecycle/tree.rs";
     SessionTree "session_tree" Notify SessionTreePayload => (),

@@ -15,6 +15,8 @@ pub struct Answer {
     pub(super) gate_after: Option<Waiter>,
     pub(super) cut: bool,
     pub(super) hang: bool,
+    /// Tokens of the whole request, as the provider counts them.
+    pub(super) prompt_tokens: Option<u64>,
 }
 
 #[derive(Clone, Debug)]
@@ -75,6 +77,11 @@ impl Answer {
     /// The format's own stop reason, for example `length` or `max_tokens`.
     pub fn stop(mut self, reason: &str) -> Self {
         self.stop = Some(reason.to_owned());
+        self
+    }
+    /// The request counts so many tokens.
+    pub fn counted(mut self, tokens: u64) -> Self {
+        self.prompt_tokens = Some(tokens);
         self
     }
     /// The connection breaks after the parts, before the end of the answer.

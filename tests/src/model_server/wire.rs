@@ -62,7 +62,8 @@ fn open_ai(answer: &Answer, turn: usize) -> Vec<String> {
     }
     let fits = if has_calls(answer) { "tool_calls" } else { "stop" };
     out.push(chunk(json!({}), json!(answer.stop.as_deref().unwrap_or(fits))));
-    let usage = json!({"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120, "prompt_tokens_details": {"cached_tokens": 40}});
+    let prompt = answer.prompt_tokens.unwrap_or(100);
+    let usage = json!({"prompt_tokens": prompt, "completion_tokens": 20, "total_tokens": prompt + 20, "prompt_tokens_details": {"cached_tokens": 40}});
     out.push(format!("data: {}\n\n", json!({"choices": [], "usage": usage})));
     out.push("data: [DONE]\n\n".to_owned());
     out
@@ -73,8 +74,9 @@ fn anthropic(answer: &Answer, turn: usize) -> Vec<String> {
         let kind = value["type"].as_str().unwrap_or_default().to_owned();
         format!("event: {kind}\ndata: {value}\n\n")
     };
+    let prompt = answer.prompt_tokens.unwrap_or(100) - 40;
     let start = json!({"type": "message_start", "message": {"id": format!("msg_{turn}"), "role": "assistant",
-        "usage": {"input_tokens": 60, "output_tokens": 1, "cache_read_input_tokens": 40, "cache_creation_input_tokens": 0}}});
+        "usage": {"input_tokens": prompt, "output_tokens": 1, "cache_read_input_tokens": 40, "cache_creation_input_tokens": 0}}});
     let mut out = vec![event(start), event(json!({"type": "ping"}))];
     for (index, part) in answer.parts.iter().enumerate() {
         let (block, deltas): (Value, Vec<Value>) = match part {

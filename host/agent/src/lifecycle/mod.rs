@@ -87,7 +87,7 @@ impl Successor {
 impl Core {
     /// While a run goes on the hooks are asked beside it, and it is ended only when they agreed.
     pub(crate) fn replace_session(self: &Arc<Self>, to: Successor, origin: Option<Origin>, reply: Reply) {
-        if self.state().idle() {
+        if self.state().at_rest() {
             return self.job(Job::Replace { to, origin, prepared: None, reply });
         }
         let core = self.clone();

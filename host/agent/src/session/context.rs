@@ -3,17 +3,39 @@
 
 use super::{Entry, Session};
 use crate::{
-    message::{BranchSummaryMessage, CustomMessage, Extra, Message, MessageContent, SystemMessage},
+    compact::transcript as text,
+    message::{BranchSummaryMessage, Content, CustomMessage, Extra, Message, MessageContent, SystemMessage},
     model::ThinkingLevel,
 };
 use serde_json::{Map, Value};
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
+    ops::Range,
     sync::Arc,
 };
 
 /// Says that older messages are gone and what stands for them.
 const COMPACTED: &str = "Earlier parts of this conversation were condensed. What was kept of them:\n\n";
+
+/// The same, where lines were taken out and none was written.
+const FILTERED: &str = "Earlier parts of this conversation were shortened: what follows is its transcript, word for word, \
+but for lines that were taken out; each (filtered N lines) says how many. Its last part is complete.\n\n";
+
+/// What a compaction can work on: what is left of earlier ones, and the messages behind it.
+#[derive(Clone, Debug, Default)]
+pub struct Condensable {
+    pub summary: Option<String>,
+    pub shown: Vec<Shown>,
+}
+
+/// A message that a model is shown.
+#[derive(Clone, Debug)]
+pub struct Shown {
+    pub entry_id: String,
+    pub message: Message,
+    /// It came after the latest compaction.
+    pub fresh: bool,
+}
 
 #[derive(Clone, Debug, Default)]
 pub struct SessionContext {
@@ -83,8 +105,28 @@ impl Session {
         if let Some(head) = fold_system(condensed) {
             out.insert(0, Message::System(head));
         }
-        out.extend(shown(&path, start, true));
+        out.extend(shown(&path, start..path.len(), true).map(|(_, message)| message));
         out
+    }
+
+    /// What a compaction would begin with.
+    pub fn condensable(&self) -> Condensable {
+        let path = self.path();
+        let Some((at, kept)) = boundary(&path) else {
+            let all = shown(&path, 0..path.len(), false);
+            return Condensable { summary: None, shown: all.map(|(e, m)| of_entry(e, m, true)).collect() };
+        };
+        let fresh: HashSet<&str> = path[at..].iter().map(|e| e.id()).collect();
+        let behind =
+            shown(&path, kept..path.len(), false).map(|(e, m)| of_entry(e, m, fresh.contains(e.id())));
+        Condensable { summary: path[at].str("summary"), shown: behind.collect() }
+    }
+
+    /// The first entry behind this one that a model is shown.
+    pub fn first_shown_behind(&self, id: Option<&str>) -> Option<String> {
+        let path = self.path();
+        let from = id.and_then(|id| path.iter().position(|e| e.id() == id)).map_or(0, |at| at + 1);
+        shown(&path, from..path.len(), false).next().map(|(entry, _)| entry.id().to_owned())
     }
 
     /// The way from the root to the leaf as a screen shows it: also what was condensed, and what
@@ -96,7 +138,7 @@ impl Session {
     /// Entries that make the context, from the latest summary on.
     pub fn context_entries(&self) -> Vec<Arc<Value>> {
         let path = self.path();
-        let (_, start) = beginning(&path);
+        let start = boundary(&path).map_or(0, |(_, kept)| kept);
         path[start..].iter().map(|e| Arc::new(e.raw())).collect()
     }
 
@@ -170,42 +212,71 @@ fn system<'e>(entry: &&'e Entry) -> Option<&'e SystemMessage> {
 
 fn messages(path: &[&Entry]) -> Vec<Message> {
     let (mut out, start) = beginning(path);
-    out.extend(shown(path, start, false));
+    out.extend(shown(path, start..path.len(), false).map(|(_, message)| message));
     out
+}
+
+/// The latest compaction on the path, and where the tail that it keeps begins. Entries without a
+/// summary are history of another program's strategy.
+fn boundary(path: &[&Entry]) -> Option<(usize, usize)> {
+    let at = path.iter().rposition(|e| e.kind() == "compaction" && e.str("summary").is_some())?;
+    let kept = path[at].str("firstKeptEntryId");
+    Some((at, path[..at].iter().position(|e| Some(e.id()) == kept.as_deref()).unwrap_or(at)))
 }
 
 /// What stands for the condensed part, and where the rest begins.
 fn beginning(path: &[&Entry]) -> (Vec<Message>, usize) {
-    let mut out = Vec::new();
-    // The latest summary stands for what is older than the tail it keeps. Entries without
-    // one are history of another program's strategy.
-    let boundary = path.iter().rposition(|e| e.kind() == "compaction" && e.str("summary").is_some());
-    let start = match boundary {
-        None => 0,
-        Some(at) => {
-            out.extend(summary(path[at]));
-            let kept = path[at].str("firstKeptEntryId");
-            path[..at].iter().position(|e| Some(e.id()) == kept.as_deref()).unwrap_or(at)
+    let Some((at, kept)) = boundary(path) else { return (Vec::new(), 0) };
+    let entry = path[at];
+    let summary = entry.str("summary").unwrap_or_default();
+    if !is_verbatim(entry) {
+        // Of another program: its summary, and the tail as it is.
+        return (vec![compacted(entry, MessageContent::Text(format!("{COMPACTED}{summary}")))], kept);
+    }
+    // The tail is text too, so that no call and no result is parted from the other.
+    let tail: Vec<Message> = shown(path, kept..at, false).map(|(_, message)| message).collect();
+    let (tail, images) = text::serialize(tail.iter());
+    let gap = if tail.is_empty() { "" } else { "\n\n" };
+    let text = format!("{FILTERED}{summary}{gap}{tail}");
+    let content = match images.is_empty() {
+        true => MessageContent::Text(text),
+        false => {
+            let images = images.into_iter().map(Content::Image);
+            MessageContent::Blocks(std::iter::once(Content::text(text)).chain(images).collect())
         }
     };
-    (out, start)
+    (vec![compacted(entry, content)], at + 1)
 }
 
-fn shown(path: &[&Entry], start: usize, with_system: bool) -> Vec<Message> {
-    let edits = edits(path);
-    let mut out = Vec::new();
-    for entry in &path[start..] {
+fn is_verbatim(entry: &Entry) -> bool {
+    entry.raw().pointer("/details/strategy").and_then(Value::as_str) == Some(VERBATIM)
+}
+
+/// The strategy whose lines are those of the transcript.
+pub(crate) const VERBATIM: &str = "verbatim-lines";
+
+fn of_entry(entry: &Entry, message: Message, fresh: bool) -> Shown {
+    Shown { entry_id: entry.id().to_owned(), message, fresh }
+}
+
+/// Edits count wherever on the path they stand.
+fn shown<'p>(
+    path: &'p [&'p Entry],
+    part: Range<usize>,
+    with_system: bool,
+) -> impl Iterator<Item = (&'p Entry, Message)> {
+    let mut edits = edits(path);
+    path[part].iter().filter_map(move |entry| {
         if with_system && let Some(message) = system(entry) {
-            out.push(Message::System(message.clone()));
+            return Some((*entry, Message::System(message.clone())));
         }
-        let Some(message) = visible(entry) else { continue };
-        match edits.get(entry.id()) {
-            None => out.push(message),
-            Some(None) => {}
-            Some(Some(content)) => out.push(with_content(message, content.clone())),
+        let message = visible(entry)?;
+        match edits.remove(entry.id()) {
+            None => Some((*entry, message)),
+            Some(None) => None,
+            Some(Some(content)) => Some((*entry, with_content(message, content))),
         }
-    }
-    out
+    })
 }
 
 /// The last edit of each target.
@@ -249,16 +320,15 @@ fn with_content(message: Message, content: MessageContent) -> Message {
     }
 }
 
-fn summary(entry: &Entry) -> Option<Message> {
-    let summary = entry.str("summary")?;
-    Some(Message::Custom(CustomMessage {
+fn compacted(entry: &Entry, content: MessageContent) -> Message {
+    Message::Custom(CustomMessage {
         custom_type: "compaction".into(),
-        content: MessageContent::Text(format!("{COMPACTED}{summary}")),
+        content,
         display: false,
         details: None,
         timestamp: millis(entry),
         extra: Extra::new(),
-    }))
+    })
 }
 
 fn visible(entry: &Entry) -> Option<Message> {
@@ -293,7 +363,10 @@ fn displayed(entry: &Entry) -> Option<Message> {
             let raw = entry.raw();
             custom(entry, &raw).filter(|_| raw.get("display") == Some(&Value::Bool(true)))
         }
-        ("compaction", _) => summary(entry),
+        ("compaction", _) => {
+            let what = if is_verbatim(entry) { FILTERED } else { COMPACTED };
+            Some(compacted(entry, MessageContent::Text(format!("{what}{}", entry.str("summary")?))))
+        }
         _ => visible(entry),
     }
 }

@@ -21,7 +21,8 @@ mod reading;
 mod tests;
 mod tree;
 
-pub use context::{PromptState, SessionContext, fold_system};
+pub(crate) use context::VERBATIM;
+pub use context::{Condensable, PromptState, SessionContext, Shown, fold_system};
 pub use entry::Entry;
 pub use file::in_use;
 pub use list::{Page, Query, Row, list};

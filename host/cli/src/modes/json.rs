@@ -100,7 +100,12 @@ fn is_public(event: &Event) -> bool {
         | Event::AutoRetryStart { .. }
         | Event::AutoRetryEnd { .. }
         | Event::ModelFallbackStart { .. }
-        | Event::ModelFallbackEnd { .. } => true,
+        | Event::ModelFallbackEnd { .. }
+        | Event::CompactionStart { .. }
+        | Event::CompactionEnd { .. }
+        | Event::SummarizationRetryScheduled { .. }
+        | Event::SummarizationRetryAttemptStart { .. }
+        | Event::SummarizationRetryFinished => true,
         Event::ExtensionError { .. }
         | Event::SessionReady { .. }
         | Event::TreeMoved { .. }

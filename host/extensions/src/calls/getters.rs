@@ -2,7 +2,7 @@
 
 use super::{Asker, Outcome, body, json as encoded, unsupported};
 use crate::convert::path;
-use atomic_agent::{op::Op, session::Entry};
+use atomic_agent::{compact::CompactOptions, model::Models, op::Op, providers::ScopedModel, session::Entry};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -22,6 +22,11 @@ pub(super) fn call(a: &Asker, op: &str, bytes: &[u8]) -> Outcome {
         "session.get" => session(a, &body(op, bytes)?),
         "ctx.abort" => {
             a.host.engine(op)?.send(Op::AbortRun);
+            Ok(Vec::new())
+        }
+        "ctx.compact" => {
+            let options = body::<Option<CompactOptions>>(op, bytes)?.unwrap_or_default();
+            a.host.engine(op)?.send(Op::Compact { custom_instructions: None, options });
             Ok(Vec::new())
         }
         "ctx.shutdown" => {
@@ -44,8 +49,7 @@ fn context(a: &Asker, get: &Get) -> Outcome {
     match get.member.as_str() {
         "orchestrationContext" => return encoded(&a.host.config().orchestration_context),
         "subagentPolicy" => return encoded(&a.host.config().subagent_policy),
-        // The program has no choice of models to switch between yet: an empty one.
-        "scopedModels" => return encoded(&[(); 0]),
+        "scopedModels" => return encoded(&scoped(a)),
         _ => {}
     }
     let engine = a.host.engine(&format!("ctx.{}", get.member))?;
@@ -65,6 +69,20 @@ fn context(a: &Asker, get: &Get) -> Outcome {
         "signalAborted" => encoded(&v.signal.as_ref().map(|s| s.is_cancelled())),
         other => Err(unsupported(&format!("ctx.{other}"))),
     })
+}
+
+fn scoped(a: &Asker) -> Vec<Value> {
+    let providers = a.host.engine("ctx.scopedModels").ok().and_then(|e| e.models().cloned());
+    let Some(providers) = providers else { return Vec::new() };
+    let row = |s: ScopedModel| {
+        let model = providers.get(&s.provider, &s.id)?;
+        let mut row = json!({"model": model.info()});
+        if let Some(level) = s.thinking {
+            row["thinkingLevel"] = json!(level);
+        }
+        Some(row)
+    };
+    providers.scope().into_iter().filter_map(row).collect()
 }
 
 fn session(a: &Asker, get: &Get) -> Outcome {

@@ -197,6 +197,15 @@ impl Hooks for Extensions {
         self.veto(event, &subs, &convert::of_a_room(event_name(event), before.fields), known).await
     }
 
+    fn hears_before(&self, event: BeforeEvent) -> bool {
+        self.wants(match event {
+            BeforeEvent::Switch => SESSION_BEFORE_SWITCH,
+            BeforeEvent::Fork => SESSION_BEFORE_FORK,
+            BeforeEvent::Compact => SESSION_BEFORE_COMPACT,
+            BeforeEvent::Tree => SESSION_BEFORE_TREE,
+        })
+    }
+
     async fn session_recovery_restore(&self, reason: RestoreReason) -> Vec<String> {
         self.restored(reason).await
     }

@@ -19,6 +19,10 @@ pub enum Line {
         now: bool,
     },
     New,
+    Login(String),
+    Logout(String),
+    /// With what matters, in the user's words.
+    Compact(Option<String>),
     Session(Wish),
     Bash {
         command: String,
@@ -31,11 +35,16 @@ pub enum Line {
 }
 
 /// The program's own commands, with what they do.
-pub const OWN: [(&str, &str); 14] = [
+pub const OWN: [(&str, &str); 19] = [
     ("/reload [NAME]... [--now]", "take in changed extensions; --now aborts the run first"),
     ("/extensions [disable|enable NAME]", "what is loaded; switch one off or on"),
+    ("/model [NAME]", "which model answers; NAME chooses another, :LEVEL sets how much it thinks"),
+    ("/thinking [LEVEL]", "how much the model thinks"),
+    ("/login PROVIDER", "store a key; it is not shown"),
+    ("/logout PROVIDER", "remove a stored key"),
     ("/trust", "whether this folder is trusted, and another answer"),
     ("/new", "another session"),
+    ("/compact [WHAT MATTERS]", "shorten the conversation: lines go, none is written"),
     ("/resume [NUMBER|WORDS|FILE]", "go on with an earlier session"),
     ("/fork [NUMBER]", "begin anew before one of your messages, in a session of its own"),
     ("/clone", "another session that begins as this one"),
@@ -70,10 +79,25 @@ pub fn parse(line: &str, commands: &[CommandInfo]) -> Line {
         "quit" => Line::Quit,
         "exit" if !commands.iter().any(|c| c.name == name) => Line::Quit,
         "help" => Line::Help,
-        "extensions" | "trust" => {
+        "login" | "logout" => {
+            let provider = words.next().unwrap_or_default().to_owned();
+            match (provider.is_empty(), name) {
+                (true, _) => Line::Unknown(
+                    Card::new("cli::no_provider", format!("/{name} needs the name of a provider"))
+                        .help("`atomic auth list` shows the providers"),
+                ),
+                (false, "login") => Line::Login(provider),
+                (false, _) => Line::Logout(provider),
+            }
+        }
+        "extensions" | "trust" | "model" | "thinking" => {
             Line::Host { name: name.to_owned(), args: words.collect::<Vec<_>>().join(" ") }
         }
         "new" => Line::New,
+        "compact" => {
+            let wish = command["compact".len()..].trim();
+            Line::Compact((!wish.is_empty()).then(|| wish.to_owned()))
+        }
         _ if let Some(wish) = Wish::parse(name, command.strip_prefix(name).unwrap_or_default()) => {
             wish.map_or_else(Line::Unknown, Line::Session)
         }
@@ -136,6 +160,8 @@ mod tests {
         assert_eq!(parse("/reload greet --now"), Line::Reload { names: vec!["greet".into()], now: true });
         assert_eq!(parse("!ls -l"), Line::Bash { command: "ls -l".into(), hidden: false });
         assert_eq!(parse("!! env"), Line::Bash { command: "env".into(), hidden: true });
+        assert_eq!(parse("/compact"), Line::Compact(None));
+        assert_eq!(parse("/compact  the  parser "), Line::Compact(Some("the  parser".into())));
         assert_eq!(parse("/todo add x"), Line::Say("/todo add x".into()));
         assert_eq!(parse("/etc/hosts is what?"), Line::Say("/etc/hosts is what?".into()));
         assert_eq!(parse("fix it"), Line::Say("fix it".into()));

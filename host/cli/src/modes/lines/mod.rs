@@ -5,8 +5,10 @@
 //! taken when the agent is idle or asks something, so that a script reads like a conversation;
 //! its end is no hurry either: what was begun is finished first.
 
+mod compact_lines;
 mod dialog;
 mod input;
+mod keys;
 mod reader;
 mod reload_lines;
 mod sessions;
@@ -52,6 +54,8 @@ struct Prompt<'a> {
     waiting: usize,
     /// A command of the user runs.
     bash: bool,
+    /// The next line is the key of this provider.
+    login: Option<keys::Asked>,
     /// Messages that wait for their turn: of the command line, or typed while a run ends.
     first: VecDeque<String>,
     ready: bool,
@@ -98,6 +102,7 @@ pub async fn run(mut desk: Desk, stdio: &mut Stdio) -> Result<u8, Card> {
         lists: Lists::default(),
         waiting: 0,
         bash: false,
+        login: None,
         first: VecDeque::new(),
         ready: false,
         interrupted: false,
@@ -316,8 +321,8 @@ impl Prompt<'_> {
         if let Err(e) = answer {
             // `Op::UserBash` is the only one that is followed by an event of its own.
             self.bash = false;
-            // What a lost engine owed was told with its loss.
-            if e.code != "engine_lost" {
+            // What a lost engine owed was told with its loss, and a compaction has its own events.
+            if !matches!(e.code.as_str(), "engine_lost" | "compact_failed" | "compact_cancelled") {
                 self.view.card(&Card::told(&e.code, &e.message));
             }
         }
@@ -328,6 +333,10 @@ impl Prompt<'_> {
         match signal {
             Some(Signal::Terminate | Signal::HangUp) | None => return Next::Quit { from_signal: true },
             Some(Signal::Interrupt) => {}
+        }
+        if self.login.take().is_some() {
+            self.view.remark("no key was stored");
+            return Next::Go;
         }
         let busy = !self.ready || !self.desk.handle.view(|v| v.idle) || self.bash;
         if busy {
@@ -392,6 +401,10 @@ impl Prompt<'_> {
     fn line(&mut self, line: &str) -> Next {
         self.interrupted = false;
         self.view.line_was_typed();
+        if let Some(asked) = self.login.take() {
+            self.key_was_typed(asked, line);
+            return Next::Go;
+        }
         if self.dialogs.asking() {
             match self.dialogs.answer(line) {
                 dialog::Reply::Answer(id, answer) => self.desk.handle.send(Op::Answer { id, answer }),
@@ -406,9 +419,14 @@ impl Prompt<'_> {
             Line::Nothing => {}
             Line::Quit => return Next::Quit { from_signal: false },
             Line::Help => self.view.help(&commands),
+            Line::Login(provider) => self.ask_for_key(provider),
+            Line::Logout(provider) => self.remove_key(&provider),
             Line::Host { name, args } => self.ask(Op::HostCommand { name, args }),
             Line::Reload { names, now } => self.ask(Op::Reload { names, now, origin: None }),
             Line::New => self.ask(Op::NewSession { parent_session: None, origin: None, setup: vec![] }),
+            Line::Compact(custom_instructions) => {
+                self.ask(Op::Compact { custom_instructions, options: Default::default() });
+            }
             Line::Session(wish) => self.wish(wish),
             Line::Bash { command, hidden } => {
                 self.bash = true;

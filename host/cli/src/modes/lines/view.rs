@@ -1,7 +1,7 @@
 //! How events look at the plain prompt. Everything that is not the host's own text is
 //! sanitised here, on its way out.
 
-use super::{input, reload_lines, tool_lines, wrap::Wrap};
+use super::{compact_lines, input, reload_lines, tool_lines, wrap::Wrap};
 use crate::{
     card::Card,
     sanitize::{self, Sanitizer},
@@ -284,7 +284,13 @@ impl<W: Write> View<W> {
                 let by = extension.as_ref().map(|e| format!("{}: ", name(e))).unwrap_or_default();
                 self.line(&format!("{mark} {by}{message}"));
             }
-            Event::AutoRetryStart { attempt, max_attempts, delay_ms, error_message } => {
+            Event::CompactionStart { reason, .. } => self.remark(compact_lines::begun(*reason)),
+            Event::CompactionEnd { result: Some(result), .. } => self.line(&compact_lines::done(result)),
+            Event::CompactionEnd { aborted, error_message, .. } => {
+                self.line(&compact_lines::ended(*aborted, error_message.as_deref()));
+            }
+            Event::SummarizationRetryScheduled { attempt, max_attempts, delay_ms, error_message }
+            | Event::AutoRetryStart { attempt, max_attempts, delay_ms, error_message } => {
                 let wait = *delay_ms as f64 / 1000.0;
                 let text =
                     format!("asked again in {wait:.1} s ({attempt} of {max_attempts}): {error_message}");

@@ -503,6 +503,8 @@ fn nothing_yet(plan: &Plan) -> View {
         steering_mode: Default::default(),
         follow_up_mode: Default::default(),
         auto_retry: true,
+        compacting: None,
+        auto_compaction: true,
     }
     .into_view()
 }
