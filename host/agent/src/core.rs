@@ -321,15 +321,40 @@ impl Core {
         append: impl FnOnce(&mut Session) -> Result<Arc<Value>, SessionError>,
     ) -> Result<Arc<Value>, SessionError> {
         let mut session = self.session();
-        let raw = append(&mut session)?;
+        let appended = append(&mut session);
+        for news in session.take_news() {
+            self.notify(news.level, news.message);
+        }
+        let raw = appended?;
         self.handle.update_view(|v| {
-            v.entries.push(raw.clone());
+            v.entries.extend(session.entries().last().cloned());
             v.leaf_id = session.leaf_id().map(str::to_owned);
-            if v.session_file.is_none() {
+            if v.session_file.as_deref() != session.file() {
                 v.session_file = session.file().map(Into::into);
             }
         });
         Ok(raw)
+    }
+
+    /// What was said is on the disk itself, soon: the power may go as well. Each line was handed to
+    /// the system when it was said, so a program that is killed loses none.
+    pub fn sync_session(self: &Arc<Self>) {
+        let (target, news) = {
+            let mut session = self.session();
+            (session.flushed(), session.take_news())
+        };
+        for news in news {
+            self.notify(news.level, news.message);
+        }
+        let Some(path) = target else { return };
+        let core = self.clone();
+        tokio::task::spawn_blocking(move || {
+            // One that is gone meanwhile is told with the next entry.
+            let Ok(file) = std::fs::OpenOptions::new().write(true).open(&path) else { return };
+            if let Err(e) = file.sync_data() {
+                core.notify("error", format!("the disk did not take {}: {e}", path.display()));
+            }
+        });
     }
 
     /// All that a view shows of the session.
@@ -438,7 +463,7 @@ pub(crate) fn show_session(view: &mut View, session: &Session) {
     view.session_dir = session.dir().to_owned();
     view.session_name = session.name();
     view.header = session.header().clone();
-    view.entries = session.entries().iter().map(|e| e.raw.clone()).collect();
+    view.entries = session.entries().to_vec();
     view.leaf_id = session.leaf_id().map(str::to_owned);
 }
 

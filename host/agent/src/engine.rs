@@ -233,13 +233,13 @@ pub(crate) fn record_model(
     model: Option<&dyn Model>,
     thinking: ThinkingLevel,
 ) -> Result<(), crate::session::SessionError> {
-    let known = session.context();
+    let (known_model, known_thinking) = session.settings();
     if let Some(info) = model.map(Model::info)
-        && known.model.as_ref().is_none_or(|(p, m)| *p != info.provider || *m != info.id)
+        && known_model.as_ref().is_none_or(|(p, m)| *p != info.provider || *m != info.id)
     {
         session.append("model_change", model_fields(info))?;
     }
-    if known.thinking != Some(thinking) {
+    if known_thinking != Some(thinking) {
         session.append("thinking_level_change", thinking_fields(thinking))?;
     }
     Ok(())

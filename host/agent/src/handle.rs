@@ -9,6 +9,7 @@ use crate::{
     prompt::lent::LentCommand,
     providers::Providers,
     queue::QueueMode,
+    session::Entry,
     tool::ToolSpec,
 };
 use serde::{Deserialize, Serialize};
@@ -55,8 +56,8 @@ pub struct View {
     pub session_name: Option<String>,
     /// The header line.
     pub header: Value,
-    /// All entries in file order, as they are written (each a JSON object with `id`, `parentId`).
-    pub entries: Vec<Arc<Value>>,
+    /// All entries in file order, as they are written.
+    pub entries: Vec<Entry>,
     pub leaf_id: Option<String>,
     pub model: Option<ModelInfo>,
     pub thinking: ThinkingLevel,

@@ -423,7 +423,14 @@ impl Core {
             });
             let _ = ended.await;
             // Whoever waits for the end may open the file next.
-            core.session().close();
+            let news = {
+                let mut session = core.session();
+                session.close();
+                session.take_news()
+            };
+            for news in news {
+                core.notify(news.level, news.message);
+            }
             core.handle.emit(Event::Stopped);
             core.stopped.cancel();
             reply.ok(Value::Null);
