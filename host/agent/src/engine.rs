@@ -16,11 +16,12 @@ use crate::{
     jobs::{self, Job},
     model::{Model, ModelInfo, Models, ThinkingLevel},
     ops,
+    prompt::lent::{Lender, Skill, Template},
     providers::{Providers, ScopedModel},
     queue::QueueMode,
     recovery::RecoverySettings,
     session::Session,
-    tool::Tool,
+    tool::{FitImages, Tool},
     warming::WarmingMode,
 };
 use serde_json::{Map, Value};
@@ -53,6 +54,8 @@ pub struct PromptParts {
     pub custom_prompt: Option<String>,
     pub append_system_prompt: Option<String>,
     pub context_files: Vec<ContextFile>,
+    pub skills: Vec<Skill>,
+    pub prompts: Vec<Template>,
 }
 
 /// An engine that has a handle and does nothing yet.
@@ -106,6 +109,7 @@ impl Engine {
             steering_mode: QueueMode::default(),
             follow_up_mode: QueueMode::default(),
             auto_retry: true,
+            lent: Vec::new(),
             compacting: None,
             auto_compaction: true,
             system_prompt: String::new(),
@@ -153,6 +157,20 @@ impl Engine {
     #[must_use]
     pub fn max_hook_continuations(self, most: usize) -> Self {
         self.core.set_max_continuations(most);
+        self
+    }
+
+    /// Who reads what is lent to the prompt. Without one it stays what the configuration says.
+    #[must_use]
+    pub fn lender(self, lender: Arc<dyn Lender>) -> Self {
+        self.core.set_lender(lender);
+        self
+    }
+
+    /// Who makes the images of results fit. Without one they stay as they are.
+    #[must_use]
+    pub fn images(self, fit: Arc<dyn FitImages>) -> Self {
+        self.core.fit_images.get_or_init(|| fit);
         self
     }
 
@@ -223,13 +241,13 @@ pub(crate) fn record_model(
     model: Option<&dyn Model>,
     thinking: ThinkingLevel,
 ) -> Result<(), crate::session::SessionError> {
-    let known = session.context();
+    let (known_model, known_thinking) = session.settings();
     if let Some(info) = model.map(Model::info)
-        && known.model.as_ref().is_none_or(|(p, m)| *p != info.provider || *m != info.id)
+        && known_model.as_ref().is_none_or(|(p, m)| *p != info.provider || *m != info.id)
     {
         session.append("model_change", model_fields(info))?;
     }
-    if known.thinking != Some(thinking) {
+    if known_thinking != Some(thinking) {
         session.append("thinking_level_change", thinking_fields(thinking))?;
     }
     Ok(())

@@ -79,8 +79,8 @@ pub fn choose(
     let card = |e: ResolveError| Card::told(e.code(), &e.to_string());
     let asked = Selection { provider: args.provider.clone(), model: args.model.clone() };
     let said = asked != Selection::default() || args.offline || args.script.is_some();
-    let before = session.context();
-    let of_session = before.model.as_ref().filter(|_| !said).and_then(|(provider, id)| {
+    let (model_before, thinking_before) = session.settings();
+    let of_session = model_before.as_ref().filter(|_| !said).and_then(|(provider, id)| {
         let model = models.get(provider, id);
         if let Err(why) = &model {
             let what =
@@ -122,7 +122,7 @@ pub fn choose(
         })?),
         None => None,
     };
-    let level = flag.or(level).or(before.thinking).or(settings.default_thinking).unwrap_or_default();
+    let level = flag.or(level).or(thinking_before).or(settings.default_thinking).unwrap_or_default();
     Ok((model, level))
 }
 

@@ -2,13 +2,12 @@
 //! which is read only once the project is trusted. A dotted key and nested objects are the same;
 //! what a key may not say is a warning and the default. Keys of others are kept.
 
-use crate::{card::Card, context_files, paths::Paths};
+use crate::{card::Card, paths::Paths};
 use atomic_agent::{
     compact::{
         CompactionSettings, ModelOverride,
         settings::{valid_count, valid_ratio},
     },
-    hooks::ContextFile,
     model::ThinkingLevel,
     queue::QueueMode,
     recovery::RecoverySettings,
@@ -58,6 +57,13 @@ pub struct Settings {
     /// After how long an engine that is held, or does not answer, is replaced where nobody can
     /// press a key.
     pub hang_kill: Option<Duration>,
+    /// Built-in tools that are on.
+    pub default_tools: Option<Vec<String>>,
+    /// Files and folders of skills and of prompt templates, beside the usual ones.
+    pub skills: Vec<String>,
+    pub prompts: Vec<String>,
+    /// `images.autoResize: false`.
+    pub images_as_they_are: bool,
     pub recovery: RecoverySettings,
     pub compaction: CompactionSettings,
     pub steering_mode: QueueMode,
@@ -114,6 +120,11 @@ impl Settings {
             left_behind: ["engine.maxLeftLibraries", "engine.maxLeftMemoryMb", "engine.maxLeftThreads"]
                 .map(|key| reader.get(key, "a whole number", |v| v.as_u64())),
             hang_kill: reader.time("engine.hangKillMs"),
+            default_tools: reader.get("defaultTools", "a list of tools", texts),
+            skills: reader.names("skills"),
+            prompts: reader.names("prompts"),
+            images_as_they_are: reader.get("images.autoResize", "true or false", |v| v.as_bool())
+                == Some(false),
             recovery: reader.recovery(),
             compaction: reader.compaction(),
             steering_mode: reader.queue_mode("steeringMode"),
@@ -272,9 +283,6 @@ impl Surroundings for Around {
     fn of_user(&self) -> Result<(Option<Listed>, Vec<String>), String> {
         let now = Settings::read(&self.paths).map_err(|broken| broken.what)?;
         Ok((now.listed, now.disabled.into_iter().collect()))
-    }
-    fn context_files(&self) -> Vec<ContextFile> {
-        context_files::read(&self.paths, context_files::Project::Trusted).0
     }
     fn set_disabled(&self, name: &str, disabled: bool) -> Result<Vec<String>, String> {
         let changed = kept_json::update(&global(&self.paths), Keys::LastWins, |map| {

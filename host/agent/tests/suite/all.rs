@@ -15,6 +15,7 @@ mod recovering;
 mod recovery;
 mod requests;
 mod sessions;
+mod store;
 mod switching;
 mod told;
 mod tool_calls;
