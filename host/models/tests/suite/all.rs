@@ -5,5 +5,7 @@
 
 mod common;
 mod exchange;
+mod formats;
+mod hostile;
 mod offline;
 mod peer;
