@@ -9,3 +9,4 @@ mod formats;
 mod hostile;
 mod offline;
 mod peer;
+mod published;

@@ -72,3 +72,19 @@ pub fn model(url: &str, api: &str) -> Arc<dyn Model> {
 pub fn model_idle(url: &str, api: &str, idle: Duration) -> Arc<dyn Model> {
     set(url, api, json!({}), json!({}), Some(idle)).get("peer", "fake").unwrap()
 }
+
+/// The same model under another provider's name, which says what is known of its server.
+pub fn named(provider: &str, like: Arc<dyn Model>, url: &str) -> Arc<dyn Model> {
+    if provider == "peer" {
+        return like;
+    }
+    let info = like.info();
+    let model = json!({"id": info.id, "reasoning": info.reasoning, "maxTokens": info.max_tokens});
+    let provider_json = json!({"baseUrl": url, "api": info.api, "apiKey": "k", "models": [model]});
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("models.json");
+    std::fs::write(&path, json!({"providers": {provider: provider_json}}).to_string()).unwrap();
+    let set = ModelSet::load(Sources { models_json: Some(path), ..Sources::default() });
+    assert_eq!(set.problems(), []);
+    set.get(provider, &info.id).unwrap()
+}
