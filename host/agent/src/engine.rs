@@ -16,11 +16,13 @@ use crate::{
     jobs::{self, Job},
     model::{Model, ModelInfo, Models, ThinkingLevel},
     ops,
+    prompt::lent::{Lender, Skill, Template},
     providers::{Providers, ScopedModel},
     queue::QueueMode,
     recovery::RecoverySettings,
     session::Session,
-    tool::Tool,
+    tool::{FitImages, Tool},
+    warming::WarmingMode,
 };
 use serde_json::{Map, Value};
 use std::{panic::AssertUnwindSafe, path::PathBuf, sync::Arc};
@@ -52,6 +54,8 @@ pub struct PromptParts {
     pub custom_prompt: Option<String>,
     pub append_system_prompt: Option<String>,
     pub context_files: Vec<ContextFile>,
+    pub skills: Vec<Skill>,
+    pub prompts: Vec<Template>,
 }
 
 /// An engine that has a handle and does nothing yet.
@@ -105,6 +109,7 @@ impl Engine {
             steering_mode: QueueMode::default(),
             follow_up_mode: QueueMode::default(),
             auto_retry: true,
+            lent: Vec::new(),
             compacting: None,
             auto_compaction: true,
             system_prompt: String::new(),
@@ -132,6 +137,13 @@ impl Engine {
         Engine { core: Arc::new(core), ops, jobs }
     }
 
+    /// Whether a provider's cache is kept warm (`cacheWarming.mode`).
+    #[must_use]
+    pub fn cache_warming(self, mode: WarmingMode) -> Self {
+        self.core.warming.set_mode(mode);
+        self
+    }
+
     /// The models that a key switches between; none: all that have a key.
     #[must_use]
     pub fn scoped_models(self, scope: Vec<ScopedModel>) -> Self {
@@ -145,6 +157,20 @@ impl Engine {
     #[must_use]
     pub fn max_hook_continuations(self, most: usize) -> Self {
         self.core.set_max_continuations(most);
+        self
+    }
+
+    /// Who reads what is lent to the prompt. Without one it stays what the configuration says.
+    #[must_use]
+    pub fn lender(self, lender: Arc<dyn Lender>) -> Self {
+        self.core.set_lender(lender);
+        self
+    }
+
+    /// Who makes the images of results fit. Without one they stay as they are.
+    #[must_use]
+    pub fn images(self, fit: Arc<dyn FitImages>) -> Self {
+        self.core.fit_images.get_or_init(|| fit);
         self
     }
 

@@ -6,6 +6,7 @@ use crate::{
     event::Event,
     model::{ModelInfo, ThinkingLevel},
     op::{Dialog, DialogAnswer, Op, OpError},
+    prompt::lent::LentCommand,
     providers::Providers,
     queue::QueueMode,
     session::Entry,
@@ -69,6 +70,8 @@ pub struct View {
     pub steering_mode: QueueMode,
     pub follow_up_mode: QueueMode,
     pub auto_retry: bool,
+    /// Commands that are no extension's: templates, then skills.
+    pub lent: Vec<LentCommand>,
     /// A compaction goes on, or is about to.
     pub compacting: Option<CompactReason>,
     /// Compactions may begin by themselves.

@@ -24,6 +24,7 @@ pub mod recovery;
 pub mod session;
 pub mod surface;
 pub mod tool;
+pub mod warming;
 
 mod active_tools;
 mod admission;

@@ -165,6 +165,8 @@ pub enum Op {
     },
     /// Ends the waiting for the next attempt, and with it the run.
     AbortRetry,
+    /// `{"commands": [..]}` of extensions, templates and skills, in that order.
+    GetCommands,
     /// Shortens the context; ends the run that goes on, and joins a compaction that somebody asked
     /// for before. Answers the result of events.md D.9 once it is written; refused with
     /// `compact_failed` or `compact_cancelled`, and nothing is written.

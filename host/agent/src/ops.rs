@@ -95,6 +95,16 @@ impl Core {
                 reply
                     .send(serde_json::to_value(options).map_err(|e| OpError::new("internal", e.to_string())));
             }
+            Op::GetCommands => {
+                let of_extensions = self.hooks.commands();
+                let of_extensions = of_extensions.iter().map(|c| {
+                    let from = json!({"path": c.path.to_string_lossy(), "source": c.extension});
+                    json!({"name": c.name, "description": c.description, "source": "extension", "sourceInfo": from})
+                });
+                let lent = self.handle.view(|v| v.lent.clone());
+                let lent = lent.iter().map(|c| json!(c));
+                reply.ok(json!({"commands": of_extensions.chain(lent).collect::<Vec<_>>()}));
+            }
             Op::UserBash { command, exclude_from_context } => {
                 user_bash::start(self, command, exclude_from_context, reply);
             }
@@ -263,7 +273,9 @@ impl Core {
             return self.accept_run(&mut state, RunStart::Text { text, images, source }, reply);
         }
         match behavior {
-            Some(place) => self.admit(&mut state, Admission { text, images, source, place, reply }),
+            Some(place) => {
+                self.admit(&mut state, Admission { text, images, source, place, expand: true, reply });
+            }
             None => reply.err(
                 "streaming_behavior_required",
                 "The agent is working: send this with streamingBehavior \"steer\" or \"followUp\".",
@@ -319,7 +331,7 @@ impl Core {
         }
         let mut state = self.state();
         if state.idle() {
-            self.accept_run(&mut state, RunStart::Blocks(content), Reply(None));
+            self.accept_run(&mut state, RunStart::Blocks(content, expand), Reply(None));
             return reply.ok(Value::Null);
         }
         let Some(place) = place else {
@@ -330,7 +342,7 @@ impl Core {
         };
         let images = images(&content);
         let source = InputSource::Extension;
-        self.admit(&mut state, Admission { text, images, source, place, reply: Reply(None) });
+        self.admit(&mut state, Admission { text, images, source, place, expand, reply: Reply(None) });
         reply.ok(Value::Null);
     }
 

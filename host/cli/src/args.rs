@@ -44,7 +44,7 @@ pub struct Args {
 /// What a run of the agent takes.
 #[derive(ClapArgs, Debug, Default, Clone)]
 pub struct RunArgs {
-    /// What to say first; each argument is one message
+    /// What to say first; each argument is one message, `@FILE` goes before the first
     #[arg(value_name = "MESSAGE", hide_short_help = true)]
     pub messages: Vec<String>,
 
@@ -134,7 +134,7 @@ pub struct RunArgs {
     pub session_id: Option<String>,
 
     /// What the session is called
-    #[arg(long, value_name = "TEXT", hide_short_help = true)]
+    #[arg(short, long, value_name = "TEXT", hide_short_help = true)]
     pub name: Option<String>,
 
     /// Where sessions are kept
@@ -161,13 +161,68 @@ pub struct RunArgs {
     #[arg(long, hide = true)]
     pub engine: bool,
 
-    /// Replaces the system prompt
+    /// Not these tools (comma-separated; -xt)
+    #[arg(long, value_name = "LIST", value_delimiter = ',', hide_short_help = true)]
+    pub exclude_tools: Vec<String>,
+
+    /// Only what extensions bring (-nbt)
+    #[arg(long, hide_short_help = true)]
+    pub no_builtin_tools: bool,
+
+    /// No tools but those of --tools (-nt)
+    #[arg(long, hide_short_help = true)]
+    pub no_tools: bool,
+
+    /// Replaces the system prompt: a text, or a file
     #[arg(long, value_name = "TEXT", hide_short_help = true)]
     pub system_prompt: Option<String>,
 
-    /// Added to the system prompt
+    /// Added to the system prompt: a text, or a file (repeatable)
     #[arg(long, value_name = "TEXT", hide_short_help = true)]
-    pub append_system_prompt: Option<String>,
+    pub append_system_prompt: Vec<String>,
+
+    #[command(flatten)]
+    pub lend: LendArgs,
+
+    /// Accepted for compatibility: there are no MCP servers to leave out
+    #[arg(long, hide = true)]
+    pub no_mcp: bool,
+
+    /// What was piped in.
+    #[arg(skip)]
+    pub stdin: Option<String>,
+}
+
+/// What goes into the prompt beside the command line.
+#[derive(ClapArgs, Debug, Default, Clone)]
+pub struct LendArgs {
+    /// A skill: a file or a folder (repeatable)
+    #[arg(long = "skill", value_name = "PATH", hide_short_help = true)]
+    pub skills: Vec<PathBuf>,
+
+    /// No skills but those of --skill (-ns)
+    #[arg(long, hide_short_help = true)]
+    pub no_skills: bool,
+
+    /// A prompt template: a file or a folder (repeatable)
+    #[arg(long = "prompt-template", value_name = "PATH", hide_short_help = true)]
+    pub prompt_templates: Vec<PathBuf>,
+
+    /// No templates but those of --prompt-template (-np)
+    #[arg(long, hide_short_help = true)]
+    pub no_prompt_templates: bool,
+
+    /// A theme: a file or a folder (repeatable)
+    #[arg(long = "theme", value_name = "PATH", hide_short_help = true)]
+    pub themes: Vec<PathBuf>,
+
+    /// No themes but those of --theme
+    #[arg(long, hide_short_help = true)]
+    pub no_themes: bool,
+
+    /// No AGENTS.md and its like (-nc)
+    #[arg(long, hide_short_help = true)]
+    pub no_context_files: bool,
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
@@ -429,8 +484,17 @@ pub enum ExtensionCommand {
     Help(HelpOf),
 }
 
-/// Two-letter short forms, which clap has not.
-const SHORT_PAIRS: [(&str, &str); 2] = [("-ne", "--no-extensions"), ("-na", "--no-approve")];
+/// Short forms of several letters, which clap has not.
+const SHORT_PAIRS: [(&str, &str); 8] = [
+    ("-ne", "--no-extensions"),
+    ("-na", "--no-approve"),
+    ("-ns", "--no-skills"),
+    ("-np", "--no-prompt-templates"),
+    ("-nc", "--no-context-files"),
+    ("-nt", "--no-tools"),
+    ("-nbt", "--no-builtin-tools"),
+    ("-xt", "--exclude-tools"),
+];
 
 /// Spells the two-letter short forms out.
 pub fn spell_out(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {

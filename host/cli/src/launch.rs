@@ -7,8 +7,10 @@ use crate::{
     context_files,
     extension::{self, build::Build},
     extension_flags::{self, Declared, Unsettled},
+    lending::Lending,
     models,
     paths::{self, Paths},
+    said::{self, Said},
     session_choice, session_place,
     settings::{Around, Settings},
     tool_names, trust,
@@ -65,7 +67,7 @@ pub struct Launched {
     /// One each, never a reason not to start.
     pub warnings: Vec<Card>,
     /// What is left of the command line to say.
-    pub messages: Vec<String>,
+    pub messages: Vec<Said>,
 }
 
 /// The extensions of `args` are libraries by now: see [`libraries`].
@@ -124,6 +126,7 @@ pub async fn launch(
         cwd: paths.cwd.clone(),
         removed_env,
         output_dir: paths.home.join("outputs"),
+        fit_images: !settings.images_as_they_are,
         ..ToolsConfig::default()
     });
     let known: Vec<String> = tools.iter().map(|t| t.spec().name.clone()).collect();
@@ -132,9 +135,14 @@ pub async fn launch(
     // What comes in later may have it.
     if !extensions.project_is_pending() {
         warnings.extend(tool_names::check(args.tools.as_deref().unwrap_or_default(), &known)?);
+        warnings.extend(tool_names::check(&args.exclude_tools, &known).unwrap_or_else(|card| vec![card]));
     }
-    let (context_files, unread) = context_files::read(paths, of_project(&extensions));
-    warnings.extend(unread);
+    if !args.lend.no_context_files && undecided(&extensions) {
+        warnings.extend(context_files::left_out(paths));
+    }
+    let lending = lending(typed_in, paths, args)?;
+    let resize = !settings.images_as_they_are;
+    let messages = said::all(args.stdin.clone(), messages, &typed_in.cwd, resize)?;
     let config = EngineConfig {
         cwd: paths.cwd.clone(),
         mode: face.mode,
@@ -143,23 +151,22 @@ pub async fn launch(
         session,
         hooks: extensions.clone(),
         tools,
-        tool_selection: ToolSelection { only: args.tools.clone(), ..ToolSelection::default() },
+        tool_selection: selection(args, &settings),
         models: Arc::new(models::Catalogue::new(models)),
         model: Some(model),
         thinking,
-        prompt: PromptParts {
-            custom_prompt: args.system_prompt.clone(),
-            append_system_prompt: args.append_system_prompt.clone(),
-            context_files,
-        },
+        prompt: PromptParts::default(),
     };
     let most = settings.max_hook_continuations.unwrap_or(MAX_CONTINUATIONS);
     let engine = Engine::prepare_for(config, origin.reason)
         .max_hook_continuations(most)
         .queue_modes(settings.steering_mode, settings.follow_up_mode)
         .recovery(settings.recovery.clone())
+        .lender(Arc::new(lending))
         .compaction(settings.compaction.clone())
+        .cache_warming(settings.cache_warming)
         .scoped_models(scope);
+    let engine = if resize { engine.images(Arc::new(atomic_tools::images::Fit)) } else { engine };
     // Before the extensions are bound: what they had to say until now comes with that.
     let events = engine.handle().subscribe();
     extensions.bind(engine.handle().clone());
@@ -207,13 +214,39 @@ fn removed_env(models: &ModelSet, settings: &Settings) -> Vec<String> {
     names
 }
 
-fn of_project(extensions: &Extensions) -> context_files::Project {
+/// Nobody said anything about the project, and nobody will be asked.
+fn undecided(extensions: &Extensions) -> bool {
     use atomic_extensions::trust::By;
-    match extensions.trust_decision() {
-        Some(d) if d.trusted => context_files::Project::Trusted,
-        Some(d) if d.by == By::Nobody => context_files::Project::Undecided,
-        // Said, or asked when the session starts.
-        _ => context_files::Project::NotTrusted,
+    extensions.trust_decision().is_some_and(|d| !d.trusted && d.by == By::Nobody)
+}
+
+fn lending(typed_in: &Paths, paths: &Paths, args: &RunArgs) -> Result<Lending, Card> {
+    let text = |given: &String| said::text_or_file(given, &typed_in.cwd);
+    let append: Vec<String> = args.append_system_prompt.iter().map(text).collect::<Result<_, _>>()?;
+    Ok(Lending {
+        paths: paths.clone(),
+        typed_in: typed_in.cwd.clone(),
+        args: args.lend.clone(),
+        system_prompt: args.system_prompt.as_ref().map(text).transpose()?,
+        append_system_prompt: (!append.is_empty()).then(|| append.join("\n\n")),
+    })
+}
+
+/// Built-in tools that are on by themselves; the others are there for the asking.
+const ON: [&str; 7] = ["read", "bash", "powershell", "edit", "write", "find", "search"];
+
+/// The command line, then the setting `defaultTools`, then what is usual.
+fn selection(args: &RunArgs, settings: &Settings) -> ToolSelection {
+    let usual = || ON.map(str::to_owned).to_vec();
+    let builtin = match args.no_builtin_tools {
+        true => Vec::new(),
+        false => settings.default_tools.clone().unwrap_or_else(usual),
+    };
+    let none = || args.no_tools.then(Vec::new);
+    ToolSelection {
+        builtin: Some(builtin),
+        only: args.tools.clone().or_else(none),
+        exclude: args.exclude_tools.clone(),
     }
 }
 

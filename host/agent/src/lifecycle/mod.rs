@@ -297,6 +297,7 @@ pub(crate) async fn replace(
     say_the_rest(core).await;
     let outcome = core.hooks.replace(Replace::Session { reason, target, previous, origin }, swap).await;
     core.refresh_tools();
+    core.borrow().await;
     match outcome {
         Ok(report) => {
             for note in report.notes.into_iter().chain(notices) {

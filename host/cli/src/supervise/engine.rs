@@ -310,5 +310,10 @@ fn resumed(launched: &Launched) -> Option<Resumed> {
 
 fn catalogue(launched: &Launched) -> Catalogue {
     let extensions = &launched.extensions;
-    Catalogue { commands: extensions.commands(), extensions: extensions.list(), graves: extensions.graves() }
+    Catalogue {
+        commands: extensions.commands(),
+        lent: launched.handle.view(|v| v.lent.clone()),
+        extensions: extensions.list(),
+        graves: extensions.graves(),
+    }
 }

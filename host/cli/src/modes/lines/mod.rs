@@ -19,6 +19,7 @@ mod wrap;
 use super::end;
 use crate::{
     card::Card,
+    said::Said,
     signals::{self, Signal},
     stdio::{self, Stdio},
     supervise::{Desk, First},
@@ -57,7 +58,7 @@ struct Prompt<'a> {
     /// The next line is the key of this provider.
     login: Option<keys::Asked>,
     /// Messages that wait for their turn: of the command line, or typed while a run ends.
-    first: VecDeque<String>,
+    first: VecDeque<Said>,
     ready: bool,
     interrupted: bool,
     /// Nobody types any more. Over a pipe that ends the program once it is idle.
@@ -241,17 +242,18 @@ impl Prompt<'_> {
     fn say_first(&mut self) {
         if self.idle()
             && self.dialogs.is_empty()
-            && let Some(text) = self.first.pop_front()
+            && let Some(said) = self.first.pop_front()
         {
-            self.say(text);
+            self.say(said);
         }
     }
 
-    fn say(&mut self, text: String) {
+    fn say(&mut self, said: Said) {
+        let Said { text, images } = said;
         self.view.typed(&text);
         self.ask(Op::Prompt {
             text,
-            images: Vec::new(),
+            images,
             // A run may begin between here and there; then this steers it.
             streaming_behavior: Some(StreamingBehavior::Steer),
             source: InputSource::Interactive,
@@ -362,7 +364,7 @@ impl Prompt<'_> {
                 self.aborting = Some(Instant::now());
                 self.view.remark("aborting");
                 // What was queued comes back: nothing is sent later that the user has given up.
-                let held: Vec<String> = self.first.drain(..).collect();
+                let held: Vec<String> = self.first.drain(..).map(|said| said.text).collect();
                 self.view.taken_back(&serde_json::json!({"steering": held}));
                 self.ask(Op::Abort);
                 self.ask(Op::ClearQueue);
@@ -414,7 +416,7 @@ impl Prompt<'_> {
             return Next::Go;
         }
         let catalogue = self.desk.catalogue();
-        let commands = catalogue.commands;
+        let commands = catalogue.all_commands();
         match input::parse(line, &commands) {
             Line::Nothing => {}
             Line::Quit => return Next::Quit { from_signal: false },
@@ -433,8 +435,8 @@ impl Prompt<'_> {
                 self.ask(Op::UserBash { command, exclude_from_context: hidden });
             }
             Line::Unknown(card) => self.view.card(&card),
-            Line::Say(text) if self.aborting.is_some() => self.first.push_back(text),
-            Line::Say(text) => self.say(text),
+            Line::Say(text) if self.aborting.is_some() => self.first.push_back(text.into()),
+            Line::Say(text) => self.say(text.into()),
         }
         Next::Go
     }
