@@ -23,6 +23,7 @@ use crate::{
     session::{Session, SessionError},
     told::Told,
     tool::{FitImages, Tool},
+    warming::Warming,
 };
 use serde_json::{Map, Value};
 use std::{
@@ -60,6 +61,7 @@ pub(crate) struct Core {
     max_continuations: AtomicUsize,
     recovery: Mutex<Arc<RecoverySettings>>,
     compaction: Mutex<Arc<CompactionSettings>>,
+    pub warming: Warming,
     pub stopped: CancellationToken,
 }
 
@@ -211,6 +213,7 @@ impl Core {
             max_continuations: AtomicUsize::new(MAX_CONTINUATIONS),
             recovery: Mutex::default(),
             compaction: Mutex::default(),
+            warming: Warming::default(),
             stopped: CancellationToken::new(),
         }
     }

@@ -166,6 +166,7 @@ pub async fn launch(
         .recovery(settings.recovery.clone())
         .lender(Arc::new(lending))
         .compaction(settings.compaction.clone())
+        .cache_warming(settings.cache_warming)
         .scoped_models(scope);
     let engine = if resize { engine.images(Arc::new(atomic_tools::images::Fit)) } else { engine };
     // Before the extensions are bound: what they had to say until now comes with that.
