@@ -11,13 +11,15 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
+type OnData = Arc<dyn Fn(&str) + Send + Sync>;
+
 /// A command for the shell that `bash` and `!command` use: its own process group, the same
 /// limits on output, no credentials of the host in its environment.
 #[must_use = "nothing runs before `run`"]
 pub struct LocalBash {
     pi: Extension,
     run: Run,
-    on_data: Option<Arc<dyn Fn(&str) + Send + Sync>>,
+    on_data: Option<OnData>,
 }
 
 #[derive(Serialize)]
