@@ -1,7 +1,10 @@
 //! A provider that makes the answers itself, and asking a model beside the session.
 
 use atomic_plugin_api::{StreamingProvider, prelude::*, protocol::message::AssistantMessageEvent};
-use std::sync::{Arc, Mutex};
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicUsize, Ordering},
+};
 
 export_extension!(activate);
 
@@ -41,6 +44,17 @@ fn activate(pi: &Extension) -> Result<()> {
             .endpoint("http://127.0.0.1:9", "smoke-signals")
             .api_key("none")
             .model(ProviderModel::new("fire")),
+    );
+
+    // One whose models are known only when it is asked.
+    let asked = Arc::new(AtomicUsize::new(0));
+    pi.register_refreshing_provider(
+        "shelf",
+        &ProviderConfig::new().endpoint("http://127.0.0.1:9/v1", "openai-completions").api_key("none"),
+        move || async move {
+            let n = asked.fetch_add(1, Ordering::SeqCst);
+            Ok((0..=n).map(|i| ProviderModel::new(format!("book-{i}"))).collect())
+        },
     );
 
     pi.register_command("models", |_, ctx| async move {

@@ -32,7 +32,7 @@ impl Extension {
 
 #[cfg(feature = "tokio")]
 mod streaming {
-    use super::{Extension, Result, Serialize};
+    use super::{Extension, ProviderConfig, Result, Serialize};
     use crate::{
         abi::instance::{Call, Handler},
         call::Request,
@@ -179,6 +179,32 @@ mod streaming {
     }
 
     impl Extension {
+        /// Adds a provider whose models are known only when it is asked: `models` runs when it is
+        /// registered and whenever somebody looks at the list, and replaces those of `config`. An
+        /// `Err`, or no answer within ten seconds, keeps the list as it was.
+        pub fn register_refreshing_provider<F, Fut>(&self, name: &str, config: &ProviderConfig, models: F)
+        where
+            F: FnOnce() -> Fut + Clone + Send + Sync + 'static,
+            Fut: Future<Output = Result<Vec<ProviderModel>>> + Send + 'static,
+        {
+            #[derive(Serialize)]
+            struct Out {
+                result: Vec<ProviderModel>,
+            }
+            #[derive(Serialize)]
+            struct Refreshing<'a> {
+                name: &'a str,
+                config: &'a ProviderConfig,
+                handler: u64,
+            }
+            let handler = self.add(Handler::Async(Arc::new(move |_event, _call| {
+                let models = models.clone();
+                Box::pin(async move { Ok(serde_json::to_vec(&Out { result: models().await? })?) })
+            })));
+            let body = Refreshing { name, config, handler };
+            self.registered(self.call.tell("providers.registerRefreshing", &body));
+        }
+
         /// Adds a provider whose answers this extension makes.
         pub fn register_streaming_provider(&self, provider: StreamingProvider) {
             let Some(run) = provider.run else {

@@ -146,6 +146,30 @@ fn b14_an_auth_file_with_a_mark_is_honoured_and_a_broken_one_is_never_written() 
 }
 
 #[test]
+fn b14_a_models_file_with_a_mark_is_honoured_and_a_broken_one_is_told_exactly_and_left() {
+    let server = ModelServer::start([Answer::text("hello")]);
+    let home = Home::new();
+    home.models_json(&json!({}));
+    let path = home.atomic_home().join("agent/models.json");
+    fs::write(&path, format!("\u{feff}{}", server.models_json())).unwrap();
+    home.atomic(["-p", "hi", "--model", "fake-openai/fake"]).run().ok();
+    for (broken, place) in [
+        ("{\"providers\": {},}", "models.json:1:18"),
+        ("[]", "models.json:1:"),
+        ("{\n\"providers\": []}", "models.json:2:"),
+    ] {
+        fs::write(&path, broken).unwrap();
+        let run = home.atomic(["-p", "hi", "--offline"]).run().ok();
+        assert!(
+            run.stderr.contains("models::config_syntax") && run.stderr.contains(place),
+            "{broken}: {}",
+            run.stderr
+        );
+        assert_eq!(fs::read_to_string(&path).unwrap(), broken);
+    }
+}
+
+#[test]
 fn a_key_typed_at_the_prompt_is_not_shown_and_counts_at_once() {
     let server = ModelServer::start([Answer::text("I have a key now")]);
     let home = Home::new();

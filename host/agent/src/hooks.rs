@@ -422,6 +422,8 @@ pub trait Hooks: Send + Sync {
     async fn bootstrap(&self) -> Option<Bootstrap> {
         None
     }
+    /// Providers that know their models only when they are asked are asked.
+    async fn refresh_models(&self) {}
     /// A command of the program that is neither the engine's nor an extension's, as `/trust`.
     /// Answers what is shown; `None`: no such command.
     async fn host_command(&self, _name: &str, _args: &str) -> Option<Result<String, String>> {

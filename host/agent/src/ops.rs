@@ -148,11 +148,23 @@ impl Core {
             Op::SetSessionName { name } => self.set_session_name(name, reply),
             Op::SetLabel { entry_id, label } => self.set_label(entry_id, label, reply),
             Op::SetModel { provider, model } => self.set_model(&provider, &model, reply),
-            Op::ListModels => self.list_models(reply),
+            Op::ListModels => {
+                let core = self.clone();
+                tokio::spawn(async move {
+                    core.hooks.refresh_models().await;
+                    core.list_models(reply);
+                });
+            }
             Op::ChooseModel { pattern } => self.choose_model(&pattern, reply),
             Op::CycleModel { backward } => self.cycle_model(backward, reply),
             Op::CycleThinkingLevel => self.cycle_thinking(reply),
-            Op::RefreshModels => reply.ok(json!({"problems": self.models.refresh()})),
+            Op::RefreshModels => {
+                let core = self.clone();
+                tokio::spawn(async move {
+                    core.hooks.refresh_models().await;
+                    reply.ok(json!({"problems": core.models.refresh()}));
+                });
+            }
             Op::SetThinkingLevel { level } => self.set_thinking(level, reply),
             Op::SetActiveTools { names } => {
                 self.refresh_tools();

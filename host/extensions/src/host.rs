@@ -3,7 +3,7 @@
 
 use crate::{
     breadcrumb,
-    calls::{Bus, Failure, providers::Waiting, state::SessionState},
+    calls::{Bus, Failure, model_lists::ModelLists, providers::Waiting, state::SessionState},
     copies::Copies,
     discover::Listed,
     dispatch::Prompts,
@@ -127,6 +127,7 @@ pub struct Extensions {
     /// There is an engine.
     bound: CancellationToken,
     waiting_providers: Waiting,
+    model_lists: ModelLists,
     watchdog: Watchdog,
     pub(crate) copies: Copies,
     pub(crate) graveyard: Arc<Graveyard>,
@@ -180,6 +181,7 @@ impl Extensions {
             session_state: SessionState::default(),
             bound: CancellationToken::new(),
             waiting_providers: Waiting::default(),
+            model_lists: ModelLists::default(),
             graveyard: Arc::new(Graveyard::new(budget)),
             left: Mutex::default(),
             replacing: tokio::sync::Mutex::default(),
@@ -266,6 +268,9 @@ impl Extensions {
     }
     pub(crate) fn bound(&self) -> &CancellationToken {
         &self.bound
+    }
+    pub(crate) fn model_lists(&self) -> &ModelLists {
+        &self.model_lists
     }
     pub(crate) fn waiting_providers(&self) -> &Waiting {
         &self.waiting_providers

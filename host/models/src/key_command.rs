@@ -106,7 +106,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_command_that_fails_or_prints_nothing_says_so() {
+    async fn b80_a_command_that_ends_at_once_with_a_failure_or_prints_nothing_says_so() {
+        let at_once = KeyCommand::new("exit 1").key().await.unwrap_err().to_string();
+        assert!(at_once.contains("exit status: 1"), "{at_once}");
         assert_eq!(KeyCommand::new("true").key().await, Err(KeyCommandError::Nothing));
         let failed = KeyCommand::new("echo locked >&2; exit 3").key().await.unwrap_err().to_string();
         assert!(failed.contains('3') && failed.ends_with(": locked"), "{failed}");

@@ -80,3 +80,24 @@ async fn a_provider_goes_when_it_is_taken_back_and_comes_again_with_a_reload() {
     assert!(says(&live, "/models").await.contains("echo/parrot"));
     live.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_that_is_asked_for_its_models_has_others_when_the_list_is_looked_at() {
+    let home = Home::new();
+    install(&home, "provider");
+    let live = Setup::new(&home).start().await;
+    // Asked once when it was registered, beside the start.
+    while !says(&live, "/models").await.contains("shelf/book-0") {
+        tokio::task::yield_now().await;
+    }
+    let list = patient("the list", live.engine.request(Op::ListModels)).await.unwrap();
+    let ids: Vec<&str> = list["models"].as_array().unwrap().iter().filter_map(|m| m["id"].as_str()).collect();
+    assert!(ids.contains(&"book-1") && !ids.contains(&"book-2"), "{ids:?}");
+    live.reload().await;
+    let list = patient("the list", live.engine.request(Op::ListModels)).await.unwrap();
+    assert!(
+        list["models"].as_array().unwrap().iter().any(|m| m["id"] == "book-1"),
+        "its new life is asked anew"
+    );
+    live.close().await;
+}

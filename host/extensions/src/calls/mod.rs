@@ -6,6 +6,7 @@ pub(crate) mod answers;
 mod bus;
 pub(crate) mod exec;
 mod getters;
+pub(crate) mod model_lists;
 pub(crate) mod providers;
 mod registrations;
 mod session;

@@ -77,7 +77,7 @@ struct Find {
     model: String,
 }
 
-fn named(name: String) -> Result<String, Failure> {
+pub(super) fn named(name: String) -> Result<String, Failure> {
     if name.trim().is_empty() || name.contains(|c: char| c == '/' || c.is_control()) {
         return Err(Failure::new("bad_request", format!("provider name {name:?}: one word without a slash")));
     }
@@ -85,7 +85,7 @@ fn named(name: String) -> Result<String, Failure> {
 }
 
 /// With its commit, in the order of the calls.
-fn stage(a: &Asker, change: Change) -> Outcome {
+pub(super) fn stage(a: &Asker, change: Change) -> Outcome {
     let host = a.host.weak();
     let staged = a.generation.stage(Box::new(move || {
         if let Some(host) = host.upgrade() {
@@ -128,6 +128,7 @@ pub(super) fn call(a: &Asker, op: &str, bytes: &[u8]) -> Outcome {
                 }),
             )
         }
+        "providers.registerRefreshing" => super::model_lists::register(a, op, bytes),
         "providers.unregister" => {
             let Named { name } = body(op, bytes)?;
             stage(

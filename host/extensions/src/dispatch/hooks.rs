@@ -319,6 +319,9 @@ impl Hooks for Extensions {
         self.bring_projects_in().await
     }
 
+    async fn refresh_models(&self) {
+        self.refresh_model_lists().await;
+    }
     async fn host_command(&self, name: &str, args: &str) -> Option<Result<String, String>> {
         self.run_host_command(name, args).await
     }
