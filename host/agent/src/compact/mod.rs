@@ -23,3 +23,6 @@ mod trigger;
 pub(crate) use flight::{Compacting, asked_for};
 pub use settings::{CompactOptions, CompactReason, CompactionSettings, ModelOverride, Parameters};
 pub(crate) use trigger::Preflight;
+
+#[cfg(test)]
+mod tests;
