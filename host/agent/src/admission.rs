@@ -28,7 +28,7 @@ pub(crate) async fn admit_all(core: &Arc<Core>, cancel: &CancellationToken) {
     let _turn = core.hook_turn().await;
     loop {
         let Some(admission) = core.state().admissions.pop_front() else { return };
-        let Admission { text, images, source, place, reply } = admission;
+        let Admission { text, images, source, place, expand, reply } = admission;
         let input =
             Input { text: text.clone(), images: images.clone(), source, streaming_behavior: Some(place) };
         let busy = core.busy();
@@ -53,6 +53,7 @@ pub(crate) async fn admit_all(core: &Arc<Core>, cancel: &CancellationToken) {
             }
             None => (text, images),
         };
+        let text = if expand { core.expand(text) } else { text };
         core.state().queue.push(place, Queued::User(user_message(text, images)));
         core.queue_changed();
         reply.ok(json!({"disposition": "queued"}));
@@ -89,17 +90,20 @@ fn entry(queued: Queued) -> Entry {
 }
 
 pub(crate) async fn through_input(core: &Arc<Core>, start: RunStart, cancel: &CancellationToken) -> Entered {
-    let (text, images, source) = match start {
+    let (text, images, source, expand) = match start {
         RunStart::Custom(custom) => return Entered::Start(Box::new(Entry::Custom(custom))),
         RunStart::Queued(queued) => return Entered::Start(Box::new(entry(queued))),
-        RunStart::Text { text, images, source } => (text, images, source),
-        RunStart::Blocks(content) => (content.plain_text(), images(&content), InputSource::Extension),
+        RunStart::Text { text, images, source } => (text, images, source, true),
+        RunStart::Blocks(content, expand) => {
+            (content.plain_text(), images(&content), InputSource::Extension, expand)
+        }
     };
     let input = Input { text, images, source, streaming_behavior: None };
     match core.dispatch(cancel, core.hooks.input(input)).await {
         None => Entered::Aborted,
         Some(InputOutcome::Handled) => Entered::Handled,
         Some(InputOutcome::Continue { text, images }) => {
+            let text = if expand { core.expand(text) } else { text };
             Entered::Start(Box::new(Entry::User { text, images }))
         }
     }

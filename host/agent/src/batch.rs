@@ -4,7 +4,7 @@
 use crate::{
     event::Event,
     hooks::Notice,
-    message::ToolCall,
+    message::{Content, ToolCall},
     run::Run,
     tool::{Concurrency, PartialResult, Tool, ToolError, ToolInvocation, ToolOutput, ToolSource},
     turn::{ABORTED, Answered},
@@ -168,8 +168,32 @@ impl Run<'_> {
     async fn finish(&self, ready: ReadyCall, (result, took): Finished) -> Answered {
         let output = result.unwrap_or_else(|e| ToolOutput::error(e.0));
         let output = self.through_result_hooks(&ready, output).await;
+        let output = self.fit_images(output).await;
         let ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         self.answer(ready.index, ready.call, output, ms, ready.effective).await
+    }
+
+    /// After the hooks, which see an image as it was made; what fails leaves it so.
+    async fn fit_images(&self, mut output: ToolOutput) -> ToolOutput {
+        let Some(fit) = self.core.fit_images.get() else { return output };
+        if !output.content.iter().any(|c| matches!(c, Content::Image(_))) {
+            return output;
+        }
+        let (fit, content) = (fit.clone(), output.content.clone());
+        let fitted = tokio::task::spawn_blocking(move || {
+            let one = |block: Content| match &block {
+                Content::Image(image) => match fit.fit(image) {
+                    Some((image, note)) => vec![Content::text(note), Content::Image(image)],
+                    None => vec![block],
+                },
+                _ => vec![block],
+            };
+            content.into_iter().flat_map(one).collect()
+        });
+        if let Ok(content) = fitted.await {
+            output.content = content;
+        }
+        output
     }
 
     async fn refuse(&self, ready: ReadyCall) -> Answered {

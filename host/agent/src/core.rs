@@ -9,17 +9,21 @@ use crate::{
     engine::PromptParts,
     event::Event,
     handle::{EngineHandle, View},
-    hooks::{ContextFile, Hooks, InputSource, StartReason, StreamingBehavior, SystemPromptOptions},
+    hooks::{Hooks, InputSource, StartReason, StreamingBehavior, SystemPromptOptions},
     jobs::Job,
     message::{BashExecutionMessage, CustomMessage, ImageContent, Message},
     model::{Model, Models, ThinkingLevel},
     op::OpError,
-    prompt,
+    prompt::{
+        self,
+        lent::{self, Lender},
+    },
     queue::Queue,
     recovery::RecoverySettings,
     session::{Session, SessionError},
     told::Told,
-    tool::Tool,
+    tool::{FitImages, Tool},
+    warming::Warming,
 };
 use serde_json::{Map, Value};
 use std::{
@@ -27,7 +31,7 @@ use std::{
     future::Future,
     path::PathBuf,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
 };
@@ -40,7 +44,9 @@ pub(crate) struct Core {
     pub models: Arc<dyn Models>,
     pub cwd: PathBuf,
     pub bash: Option<Arc<dyn Tool>>,
-    parts: Mutex<PromptParts>,
+    parts: Mutex<Arc<PromptParts>>,
+    lender: Mutex<Option<Arc<dyn Lender>>>,
+    pub fit_images: OnceLock<Arc<dyn FitImages>>,
     /// Of the first session_start.
     pub start_reason: StartReason,
     session: Mutex<Session>,
@@ -55,6 +61,7 @@ pub(crate) struct Core {
     max_continuations: AtomicUsize,
     recovery: Mutex<Arc<RecoverySettings>>,
     compaction: Mutex<Arc<CompactionSettings>>,
+    pub warming: Warming,
     pub stopped: CancellationToken,
 }
 
@@ -142,6 +149,8 @@ pub(crate) struct Admission {
     pub images: Vec<ImageContent>,
     pub source: InputSource,
     pub place: StreamingBehavior,
+    /// Skills and templates in it are called up.
+    pub expand: bool,
     pub reply: Reply,
 }
 
@@ -190,7 +199,9 @@ impl Core {
             hooks,
             models,
             bash,
-            parts: Mutex::new(parts),
+            parts: Mutex::new(Arc::new(parts)),
+            lender: Mutex::default(),
+            fit_images: OnceLock::new(),
             start_reason,
             session: Mutex::new(session),
             state: Mutex::new(state),
@@ -202,6 +213,7 @@ impl Core {
             max_continuations: AtomicUsize::new(MAX_CONTINUATIONS),
             recovery: Mutex::default(),
             compaction: Mutex::default(),
+            warming: Warming::default(),
             stopped: CancellationToken::new(),
         }
     }
@@ -312,15 +324,40 @@ impl Core {
         append: impl FnOnce(&mut Session) -> Result<Arc<Value>, SessionError>,
     ) -> Result<Arc<Value>, SessionError> {
         let mut session = self.session();
-        let raw = append(&mut session)?;
+        let appended = append(&mut session);
+        for news in session.take_news() {
+            self.notify(news.level, news.message);
+        }
+        let raw = appended?;
         self.handle.update_view(|v| {
-            v.entries.push(raw.clone());
+            v.entries.extend(session.entries().last().cloned());
             v.leaf_id = session.leaf_id().map(str::to_owned);
-            if v.session_file.is_none() {
+            if v.session_file.as_deref() != session.file() {
                 v.session_file = session.file().map(Into::into);
             }
         });
         Ok(raw)
+    }
+
+    /// What was said is on the disk itself, soon: the power may go as well. Each line was handed to
+    /// the system when it was said, so a program that is killed loses none.
+    pub fn sync_session(self: &Arc<Self>) {
+        let (target, news) = {
+            let mut session = self.session();
+            (session.flushed(), session.take_news())
+        };
+        for news in news {
+            self.notify(news.level, news.message);
+        }
+        let Some(path) = target else { return };
+        let core = self.clone();
+        tokio::task::spawn_blocking(move || {
+            // One that is gone meanwhile is told with the next entry.
+            let Ok(file) = std::fs::OpenOptions::new().write(true).open(&path) else { return };
+            if let Err(e) = file.sync_data() {
+                core.notify("error", format!("the disk did not take {}: {e}", path.display()));
+            }
+        });
     }
 
     /// All that a view shows of the session.
@@ -376,19 +413,46 @@ impl Core {
         self.emit_after_dispatch(Event::QueueUpdate { steering, follow_up });
     }
 
-    /// Other files for the model, from the next run on.
-    pub fn tell_files(&self, context_files: Vec<ContextFile>) {
-        self.parts.lock().unwrap_or_else(PoisonError::into_inner).context_files = context_files;
+    pub fn set_lender(&self, lender: Arc<dyn Lender>) {
+        *self.lender.lock().unwrap_or_else(PoisonError::into_inner) = Some(lender);
+    }
+
+    /// Reads what is lent to the prompt anew, for the next run.
+    pub async fn borrow(&self) {
+        let Some(lender) = self.lender.lock().unwrap_or_else(PoisonError::into_inner).clone() else {
+            return;
+        };
+        let trusted = self.handle.view(|v| v.project_trusted);
+        let found = self.hooks.resources();
+        let Ok(loan) = tokio::task::spawn_blocking(move || lender.lend(trusted, &found)).await else {
+            return;
+        };
+        self.handle.update_view(|v| v.lent = lent::commands(&loan.parts));
+        *self.parts.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(loan.parts);
+        for warning in loan.warnings {
+            self.notify("warning", warning);
+        }
+    }
+
+    /// Skills and templates that the text calls up.
+    pub fn expand(&self, text: String) -> String {
+        let parts = self.parts();
+        lent::expand(&parts, &text).unwrap_or(text)
+    }
+
+    fn parts(&self) -> Arc<PromptParts> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// What the prompt is made of, for these active tools.
     pub fn prompt_options(&self, active: &[Arc<dyn Tool>]) -> SystemPromptOptions {
         let specs: Vec<_> = active.iter().map(|t| t.spec()).collect();
-        let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let parts = self.parts();
         let options = SystemPromptOptions {
-            custom_prompt: parts.custom_prompt,
-            append_system_prompt: parts.append_system_prompt,
-            context_files: parts.context_files,
+            custom_prompt: parts.custom_prompt.clone(),
+            append_system_prompt: parts.append_system_prompt.clone(),
+            context_files: parts.context_files.clone(),
+            skills: parts.skills.clone(),
             cwd: self.cwd.to_string_lossy().into_owned(),
             ..Default::default()
         };
@@ -402,7 +466,7 @@ pub(crate) fn show_session(view: &mut View, session: &Session) {
     view.session_dir = session.dir().to_owned();
     view.session_name = session.name();
     view.header = session.header().clone();
-    view.entries = session.entries().iter().map(|e| e.raw.clone()).collect();
+    view.entries = session.entries().to_vec();
     view.leaf_id = session.leaf_id().map(str::to_owned);
 }
 

@@ -90,6 +90,7 @@ impl Digest {
             steering_mode: self.steering_mode,
             follow_up_mode: self.follow_up_mode,
             auto_retry: self.auto_retry,
+            lent: Vec::new(),
             compacting: self.compacting,
             auto_compaction: self.auto_compaction,
             system_prompt: String::new(),

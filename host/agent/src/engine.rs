@@ -16,11 +16,13 @@ use crate::{
     jobs::{self, Job},
     model::{Model, ModelInfo, Models, ThinkingLevel},
     ops,
-    providers::Providers,
+    prompt::lent::{Lender, Skill, Template},
+    providers::{Providers, ScopedModel},
     queue::QueueMode,
     recovery::RecoverySettings,
     session::Session,
-    tool::Tool,
+    tool::{FitImages, Tool},
+    warming::WarmingMode,
 };
 use serde_json::{Map, Value};
 use std::{panic::AssertUnwindSafe, path::PathBuf, sync::Arc};
@@ -52,6 +54,8 @@ pub struct PromptParts {
     pub custom_prompt: Option<String>,
     pub append_system_prompt: Option<String>,
     pub context_files: Vec<ContextFile>,
+    pub skills: Vec<Skill>,
+    pub prompts: Vec<Template>,
 }
 
 /// An engine that has a handle and does nothing yet.
@@ -105,6 +109,7 @@ impl Engine {
             steering_mode: QueueMode::default(),
             follow_up_mode: QueueMode::default(),
             auto_retry: true,
+            lent: Vec::new(),
             compacting: None,
             auto_compaction: true,
             system_prompt: String::new(),
@@ -132,10 +137,40 @@ impl Engine {
         Engine { core: Arc::new(core), ops, jobs }
     }
 
+    /// Whether a provider's cache is kept warm (`cacheWarming.mode`).
+    #[must_use]
+    pub fn cache_warming(self, mode: WarmingMode) -> Self {
+        self.core.warming.set_mode(mode);
+        self
+    }
+
+    /// The models that a key switches between; none: all that have a key.
+    #[must_use]
+    pub fn scoped_models(self, scope: Vec<ScopedModel>) -> Self {
+        if let Some(providers) = self.core.handle.models() {
+            providers.set_scope(scope);
+        }
+        self
+    }
+
     /// How often boundary hooks may go on in one prompt (`agent.maxHookContinuations`).
     #[must_use]
     pub fn max_hook_continuations(self, most: usize) -> Self {
         self.core.set_max_continuations(most);
+        self
+    }
+
+    /// Who reads what is lent to the prompt. Without one it stays what the configuration says.
+    #[must_use]
+    pub fn lender(self, lender: Arc<dyn Lender>) -> Self {
+        self.core.set_lender(lender);
+        self
+    }
+
+    /// Who makes the images of results fit. Without one they stay as they are.
+    #[must_use]
+    pub fn images(self, fit: Arc<dyn FitImages>) -> Self {
+        self.core.fit_images.get_or_init(|| fit);
         self
     }
 
@@ -206,13 +241,13 @@ pub(crate) fn record_model(
     model: Option<&dyn Model>,
     thinking: ThinkingLevel,
 ) -> Result<(), crate::session::SessionError> {
-    let known = session.context();
+    let (known_model, known_thinking) = session.settings();
     if let Some(info) = model.map(Model::info)
-        && known.model.as_ref().is_none_or(|(p, m)| *p != info.provider || *m != info.id)
+        && known_model.as_ref().is_none_or(|(p, m)| *p != info.provider || *m != info.id)
     {
         session.append("model_change", model_fields(info))?;
     }
-    if known.thinking != Some(thinking) {
+    if known_thinking != Some(thinking) {
         session.append("thinking_level_change", thinking_fields(thinking))?;
     }
     Ok(())

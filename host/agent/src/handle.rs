@@ -6,8 +6,10 @@ use crate::{
     event::Event,
     model::{ModelInfo, ThinkingLevel},
     op::{Dialog, DialogAnswer, Op, OpError},
+    prompt::lent::LentCommand,
     providers::Providers,
     queue::QueueMode,
+    session::Entry,
     tool::ToolSpec,
 };
 use serde::{Deserialize, Serialize};
@@ -54,8 +56,8 @@ pub struct View {
     pub session_name: Option<String>,
     /// The header line.
     pub header: Value,
-    /// All entries in file order, as they are written (each a JSON object with `id`, `parentId`).
-    pub entries: Vec<Arc<Value>>,
+    /// All entries in file order, as they are written.
+    pub entries: Vec<Entry>,
     pub leaf_id: Option<String>,
     pub model: Option<ModelInfo>,
     pub thinking: ThinkingLevel,
@@ -68,6 +70,8 @@ pub struct View {
     pub steering_mode: QueueMode,
     pub follow_up_mode: QueueMode,
     pub auto_retry: bool,
+    /// Commands that are no extension's: templates, then skills.
+    pub lent: Vec<LentCommand>,
     /// A compaction goes on, or is about to.
     pub compacting: Option<CompactReason>,
     /// Compactions may begin by themselves.

@@ -14,6 +14,7 @@ use crate::{
         AssistantEvent, AssistantMessage, Content, CustomMessage, ImageContent, Message, ToolResultMessage,
     },
     model::{ModelInfo, ThinkingLevel},
+    prompt::lent::Skill,
     tool::{PartialResult, Tool, ToolOutput},
 };
 use async_trait::async_trait;
@@ -207,6 +208,8 @@ pub struct SystemPromptOptions {
     pub cwd: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub context_files: Vec<ContextFile>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub skills: Vec<Skill>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -335,8 +338,6 @@ pub type Swap = Box<dyn FnOnce() -> Result<(), String> + Send>;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bootstrap {
     pub project_trusted: bool,
-    /// What is told to the model from now on, if that changed.
-    pub context_files: Option<Vec<ContextFile>>,
 }
 
 /// A command of an extension, as lists and completions show it.
@@ -360,6 +361,10 @@ pub trait Hooks: Send + Sync {
     async fn notify(&self, notice: Notice<'_>);
     /// `startup` or `reload`.
     async fn resources_discover(&self, reason: StartReason) -> Resources;
+    /// What the last `resources_discover` brought, whoever asked for it.
+    fn resources(&self) -> Resources {
+        Resources::default()
+    }
     async fn input(&self, input: Input) -> InputOutcome;
     async fn before_agent_start(&self, event: BeforeAgentStart) -> BeforeAgentStartOutcome;
     /// The message as it will be shown, stored and sent.

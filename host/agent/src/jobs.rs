@@ -11,7 +11,7 @@ use crate::{
     message::{CustomMessage, ImageContent, MessageContent},
     op::OpError,
     queue::Queued,
-    run, told,
+    run, told, warming,
 };
 use std::{sync::Arc, time::Duration};
 use tokio::sync::{mpsc, oneshot};
@@ -67,8 +67,8 @@ pub(crate) enum RunStart {
         images: Vec<ImageContent>,
         source: InputSource,
     },
-    /// Blocks an extension sends as the user.
-    Blocks(MessageContent),
+    /// Blocks an extension sends as the user; `bool`: skills and templates in them are called up.
+    Blocks(MessageContent, bool),
     Custom(CustomMessage),
     /// Was in the queue, and through its hooks.
     Queued(Queued),
@@ -81,6 +81,7 @@ pub(crate) async fn work(core: Arc<Core>, jobs: mpsc::UnboundedReceiver<Job>) {
         biased;
         () = admission::serve_admissions(&core) => {}
         () = told::serve(&core) => {}
+        () = warming::serve(&core) => {}
         () = work_off(&core, jobs) => {}
     }
 }
@@ -114,11 +115,9 @@ async fn start(core: &Arc<Core>) {
     core.refresh_tools();
     if let Some(bootstrap) = core.hooks.bootstrap().await {
         core.handle.update_view(|v| v.project_trusted = bootstrap.project_trusted);
-        if let Some(files) = bootstrap.context_files {
-            core.tell_files(files);
-        }
         core.refresh_tools();
     }
+    core.borrow().await;
     ready(core, reason);
     let notices = core.session().notices().to_vec();
     for notice in notices {
@@ -141,6 +140,7 @@ async fn reload(core: &Arc<Core>, names: Vec<String>, origin: Option<Origin>, re
     say_the_rest(core).await;
     let outcome = core.hooks.replace(Replace::Reload { names, origin }, Box::new(|| Ok(()))).await;
     core.refresh_tools();
+    core.borrow().await;
     match outcome {
         Ok(report) => {
             core.handle.emit(Event::Reloaded { report: report.clone() });

@@ -24,6 +24,7 @@ pub mod recovery;
 pub mod session;
 pub mod surface;
 pub mod tool;
+pub mod warming;
 
 mod active_tools;
 mod admission;
@@ -38,6 +39,7 @@ mod ops;
 mod run;
 mod send;
 mod stream;
+mod switching;
 mod told;
 mod turn;
 mod user_bash;

@@ -74,9 +74,20 @@ pub struct ThinkingContent {
 pub struct ToolCall {
     pub id: String,
     pub name: String,
+    /// A call that was cut off may have been saved without any: then an empty object.
+    #[serde(default = "no_arguments", deserialize_with = "arguments")]
     pub arguments: Value,
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+fn no_arguments() -> Value {
+    Value::Object(Map::new())
+}
+
+fn arguments<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Value, D::Error> {
+    let value = Value::deserialize(from)?;
+    Ok(if value.is_null() { no_arguments() } else { value })
 }
 
 /// `string | block[]`.

@@ -75,6 +75,9 @@ pub struct ModelInfo {
     /// whole, in front.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub mid_conversation_system: bool,
+    /// For how long the provider keeps a prompt in its cache; absent: nobody knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_ttl_seconds: Option<u64>,
 }
 
 impl ModelInfo {
@@ -168,6 +171,18 @@ pub trait Models: Send + Sync {
     /// `None`: unknown, or without credentials.
     fn get(&self, provider: &str, id: &str) -> Option<Arc<dyn Model>>;
     fn list(&self) -> Vec<ModelInfo>;
+    /// What a person means by a text, with the level it names.
+    ///
+    /// # Errors
+    /// Why nothing came of it, for a person.
+    fn find(&self, pattern: &str) -> Result<(Arc<dyn Model>, Option<ThinkingLevel>), String> {
+        let found = pattern.split_once('/').and_then(|(provider, id)| self.get(provider, id));
+        found.map(|m| (m, None)).ok_or_else(|| format!("there is no model \"{pattern}\""))
+    }
+    /// Reads again what they are made of. Answers what is wrong with it, for a person.
+    fn refresh(&self) -> Vec<String> {
+        Vec::new()
+    }
     /// The models of a provider as an extension describes it (events.md E.5); nobody uses them
     /// before they are registered.
     ///

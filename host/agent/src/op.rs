@@ -165,6 +165,8 @@ pub enum Op {
     },
     /// Ends the waiting for the next attempt, and with it the run.
     AbortRetry,
+    /// `{"commands": [..]}` of extensions, templates and skills, in that order.
+    GetCommands,
     /// Shortens the context; ends the run that goes on, and joins a compaction that somebody asked
     /// for before. Answers the result of events.md D.9 once it is written; refused with
     /// `compact_failed` or `compact_cancelled`, and nothing is written.
@@ -207,6 +209,25 @@ pub enum Op {
         provider: String,
         model: String,
     },
+    /// What `--model` takes: `provider/id`, an id, or a part of one, with `:level` behind it.
+    /// Answers `{"model", "thinkingLevel"}`.
+    ChooseModel {
+        pattern: String,
+    },
+    /// The models that have a key: `{"models": [..], "scoped": bool, "current", "thinkingLevel",
+    /// "problems"}`; each with its fields, its `levels`, `scoped`, `scopedThinkingLevel?` and
+    /// `current`. Reads the user's files again.
+    ListModels,
+    /// The next model of the scope, or of all. Answers `{"model", "thinkingLevel", "isScoped"}`, or
+    /// `null`: there is no other.
+    CycleModel {
+        #[serde(default)]
+        backward: bool,
+    },
+    /// The next level of the model. Answers `{"level"}`, or `null`: it has only one.
+    CycleThinkingLevel,
+    /// Keys and descriptions of models are read again. Answers `{"problems"}`.
+    RefreshModels,
     /// Clamped to the model.
     SetThinkingLevel {
         level: ThinkingLevel,

@@ -4,7 +4,7 @@
 
 use crate::{
     core::{Admission, Core, Reply, State},
-    engine::{clamp, model_fields, thinking_fields},
+    engine::{clamp, thinking_fields},
     event::Event,
     handle::OpRequest,
     hooks::{InputSource, ModelSource, ShutdownReason, StreamingBehavior},
@@ -95,6 +95,16 @@ impl Core {
                 reply
                     .send(serde_json::to_value(options).map_err(|e| OpError::new("internal", e.to_string())));
             }
+            Op::GetCommands => {
+                let of_extensions = self.hooks.commands();
+                let of_extensions = of_extensions.iter().map(|c| {
+                    let from = json!({"path": c.path.to_string_lossy(), "source": c.extension});
+                    json!({"name": c.name, "description": c.description, "source": "extension", "sourceInfo": from})
+                });
+                let lent = self.handle.view(|v| v.lent.clone());
+                let lent = lent.iter().map(|c| json!(c));
+                reply.ok(json!({"commands": of_extensions.chain(lent).collect::<Vec<_>>()}));
+            }
             Op::UserBash { command, exclude_from_context } => {
                 user_bash::start(self, command, exclude_from_context, reply);
             }
@@ -138,6 +148,11 @@ impl Core {
             Op::SetSessionName { name } => self.set_session_name(name, reply),
             Op::SetLabel { entry_id, label } => self.set_label(entry_id, label, reply),
             Op::SetModel { provider, model } => self.set_model(&provider, &model, reply),
+            Op::ListModels => self.list_models(reply),
+            Op::ChooseModel { pattern } => self.choose_model(&pattern, reply),
+            Op::CycleModel { backward } => self.cycle_model(backward, reply),
+            Op::CycleThinkingLevel => self.cycle_thinking(reply),
+            Op::RefreshModels => reply.ok(json!({"problems": self.models.refresh()})),
             Op::SetThinkingLevel { level } => self.set_thinking(level, reply),
             Op::SetActiveTools { names } => {
                 self.refresh_tools();
@@ -148,6 +163,9 @@ impl Core {
                 reply.ok(Value::Null);
             }
             Op::HostCommand { name, args } => {
+                if let Some(answer) = self.switching_command(&name, &args) {
+                    return reply.send(answer.map(|text| json!({"text": text})));
+                }
                 let core = self.clone();
                 tokio::spawn(async move {
                     match core.hooks.host_command(&name, &args).await {
@@ -255,7 +273,9 @@ impl Core {
             return self.accept_run(&mut state, RunStart::Text { text, images, source }, reply);
         }
         match behavior {
-            Some(place) => self.admit(&mut state, Admission { text, images, source, place, reply }),
+            Some(place) => {
+                self.admit(&mut state, Admission { text, images, source, place, expand: true, reply });
+            }
             None => reply.err(
                 "streaming_behavior_required",
                 "The agent is working: send this with streamingBehavior \"steer\" or \"followUp\".",
@@ -311,7 +331,7 @@ impl Core {
         }
         let mut state = self.state();
         if state.idle() {
-            self.accept_run(&mut state, RunStart::Blocks(content), Reply(None));
+            self.accept_run(&mut state, RunStart::Blocks(content, expand), Reply(None));
             return reply.ok(Value::Null);
         }
         let Some(place) = place else {
@@ -322,7 +342,7 @@ impl Core {
         };
         let images = images(&content);
         let source = InputSource::Extension;
-        self.admit(&mut state, Admission { text, images, source, place, reply: Reply(None) });
+        self.admit(&mut state, Admission { text, images, source, place, expand, reply: Reply(None) });
         reply.ok(Value::Null);
     }
 
@@ -357,24 +377,7 @@ impl Core {
 
     fn set_model(&self, provider: &str, id: &str, reply: Reply) {
         let Some(model) = self.models.get(provider, id) else { return reply.ok(false) };
-        let info = model.info().clone();
-        let (previous, thinking) = {
-            let mut state = self.state();
-            state.primary = None;
-            let previous = state.model.replace(model).map(|m| m.info().clone());
-            let thinking = clamp(state.thinking, Some(&info));
-            (previous, (state.thinking != thinking).then_some(thinking))
-        };
-        let changed = previous.as_ref() != Some(&info);
-        self.handle.update_view(|v| v.model = Some(info.clone()));
-        let mut written = Ok(());
-        if let Some(level) = thinking {
-            written = self.apply_thinking(level);
-        }
-        if changed {
-            written = written.and(self.append_shown("model_change", model_fields(&info)).map(drop));
-            self.tell_model(info, previous, ModelSource::Set);
-        }
+        let written = self.switch(model, None, ModelSource::Set);
         reply.send(written.map(|()| Value::Bool(true)).map_err(Into::into));
     }
 
@@ -388,7 +391,7 @@ impl Core {
         reply.send(written.map(|()| Value::Null).map_err(Into::into));
     }
 
-    fn apply_thinking(&self, level: ThinkingLevel) -> Result<(), SessionError> {
+    pub(crate) fn apply_thinking(&self, level: ThinkingLevel) -> Result<(), SessionError> {
         let previous = std::mem::replace(&mut self.state().thinking, level);
         self.handle.update_view(|v| v.thinking = level);
         self.emit_after_dispatch(Event::ThinkingLevelChanged { level });
@@ -420,7 +423,14 @@ impl Core {
             });
             let _ = ended.await;
             // Whoever waits for the end may open the file next.
-            core.session().close();
+            let news = {
+                let mut session = core.session();
+                session.close();
+                session.take_news()
+            };
+            for news in news {
+                core.notify(news.level, news.message);
+            }
             core.handle.emit(Event::Stopped);
             core.stopped.cancel();
             reply.ok(Value::Null);

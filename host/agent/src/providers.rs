@@ -2,7 +2,7 @@
 //! A provider that is registered hides the program's own of that name; without it the program's
 //! own are back.
 
-use crate::model::{Model, ModelInfo, Models};
+use crate::model::{Model, ModelInfo, Models, ThinkingLevel};
 use serde_json::Value;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -13,15 +13,44 @@ struct Added {
     models: Vec<Arc<dyn Model>>,
 }
 
+/// One of the models that a key switches between.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScopedModel {
+    pub provider: String,
+    pub id: String,
+    /// How much it thinks then.
+    pub thinking: Option<ThinkingLevel>,
+}
+
+impl ScopedModel {
+    pub fn of(info: &ModelInfo) -> Self {
+        ScopedModel { provider: info.provider.clone(), id: info.id.clone(), thinking: None }
+    }
+    pub fn is(&self, info: &ModelInfo) -> bool {
+        self.provider == info.provider && self.id == info.id
+    }
+}
+
 /// The program's models with those of extensions over them.
 pub struct Providers {
     base: Arc<dyn Models>,
     added: RwLock<Vec<Added>>,
+    /// Empty: a key switches between all.
+    scope: RwLock<Vec<ScopedModel>>,
 }
 
 impl Providers {
     pub fn new(base: Arc<dyn Models>) -> Self {
-        Providers { base, added: RwLock::default() }
+        Providers { base, added: RwLock::default(), scope: RwLock::default() }
+    }
+
+    /// What `--models` says.
+    pub fn set_scope(&self, scope: Vec<ScopedModel>) {
+        *self.scope.write().unwrap_or_else(PoisonError::into_inner) = scope;
+    }
+
+    pub fn scope(&self) -> Vec<ScopedModel> {
+        self.scope.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The last registration of a name replaces; `by` is free for whoever registers.
@@ -86,6 +115,34 @@ impl Models for Providers {
         let hidden = |i: &ModelInfo| added.iter().any(|a| a.provider == i.provider);
         let own = added.iter().flat_map(|a| a.models.iter().map(|m| m.info().clone()));
         base.into_iter().filter(|i| !hidden(i)).chain(own).collect()
+    }
+
+    /// Those of extensions first: their names are nobody else's.
+    fn find(&self, pattern: &str) -> Result<(Arc<dyn Model>, Option<ThinkingLevel>), String> {
+        let level = pattern.rsplit_once(':').and_then(|(text, l)| Some((text, ThinkingLevel::parse(l)?)));
+        let texts = std::iter::once((pattern, None)).chain(level.map(|(text, level)| (text, Some(level))));
+        {
+            let added = self.added.read().unwrap_or_else(PoisonError::into_inner);
+            let models = || added.iter().flat_map(|a| a.models.iter());
+            for (text, level) in texts {
+                let named = |m: &&Arc<dyn Model>| {
+                    let info = m.info();
+                    info.id == text || text.split_once('/') == Some((&info.provider, &info.id))
+                };
+                if let Some(model) = models().find(named) {
+                    return Ok((model.clone(), level));
+                }
+            }
+        }
+        let (model, level) = self.base.find(pattern)?;
+        // A provider that hides the program's own hides it here too.
+        let shown = self.get(&model.info().provider, &model.info().id);
+        let gone = || format!("there is no model \"{pattern}\": an extension has replaced its provider");
+        Ok((shown.ok_or_else(gone)?, level))
+    }
+
+    fn refresh(&self) -> Vec<String> {
+        self.base.refresh()
     }
 }
 

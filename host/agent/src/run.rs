@@ -405,6 +405,7 @@ impl Run<'_> {
         self.tell(Notice::AgentSettled { aborted }).await;
         self.core.handle.emit(Event::AgentSettled);
         self.core.state().settling = false;
+        self.core.sync_session();
         tell_idle(self.core);
     }
 }

@@ -1,7 +1,7 @@
 //! What the core knows of a tool. The built-in ones live in the `tools` room,
 //! those of extensions behind the boundary; the loop cannot tell them apart.
 
-use crate::message::{Content, Usage};
+use crate::message::{Content, ImageContent, Usage};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -128,6 +128,12 @@ impl ToolOutput {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{0}")]
 pub struct ToolError(pub String);
+
+/// Makes the images of results fit what models take. Blocks while it computes.
+pub trait FitImages: Send + Sync {
+    /// `None`: it fits already, or cannot be made to. The text says what was done to it.
+    fn fit(&self, image: &ImageContent) -> Option<(ImageContent, String)>;
+}
 
 #[async_trait]
 pub trait Tool: Send + Sync {

@@ -44,7 +44,7 @@ pub struct Args {
 /// What a run of the agent takes.
 #[derive(ClapArgs, Debug, Default, Clone)]
 pub struct RunArgs {
-    /// What to say first; each argument is one message
+    /// What to say first; each argument is one message, `@FILE` goes before the first
     #[arg(value_name = "MESSAGE", hide_short_help = true)]
     pub messages: Vec<String>,
 
@@ -74,9 +74,17 @@ pub struct RunArgs {
     #[arg(long, hide_short_help = true)]
     pub no_extensions: bool,
 
-    /// `provider/id` or `provider/id:thinking`
+    /// `provider/id`, or a part of it; `:thinking` behind it
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
+
+    /// What a key switches between, like `sonnet:high,openai/*` (comma-separated)
+    #[arg(long, value_name = "LIST", value_delimiter = ',', hide_short_help = true)]
+    pub models: Option<Vec<String>>,
+
+    /// The models there are, or those that fit a text
+    #[arg(long, value_name = "SEARCH", num_args = 0..=1, default_missing_value = "", hide_short_help = true)]
+    pub list_models: Option<String>,
 
     /// Provider of --model
     #[arg(long, value_name = "NAME", hide_short_help = true)]
@@ -126,7 +134,7 @@ pub struct RunArgs {
     pub session_id: Option<String>,
 
     /// What the session is called
-    #[arg(long, value_name = "TEXT", hide_short_help = true)]
+    #[arg(short, long, value_name = "TEXT", hide_short_help = true)]
     pub name: Option<String>,
 
     /// Where sessions are kept
@@ -138,7 +146,7 @@ pub struct RunArgs {
     pub no_session: bool,
 
     /// Trust what this folder brings, this time
-    #[arg(short, long, conflicts_with = "no_approve")]
+    #[arg(short, long, conflicts_with = "no_approve", hide_short_help = true)]
     pub approve: bool,
 
     /// Do not trust this folder, this time
@@ -153,13 +161,68 @@ pub struct RunArgs {
     #[arg(long, hide = true)]
     pub engine: bool,
 
-    /// Replaces the system prompt
+    /// Not these tools (comma-separated; -xt)
+    #[arg(long, value_name = "LIST", value_delimiter = ',', hide_short_help = true)]
+    pub exclude_tools: Vec<String>,
+
+    /// Only what extensions bring (-nbt)
+    #[arg(long, hide_short_help = true)]
+    pub no_builtin_tools: bool,
+
+    /// No tools but those of --tools (-nt)
+    #[arg(long, hide_short_help = true)]
+    pub no_tools: bool,
+
+    /// Replaces the system prompt: a text, or a file
     #[arg(long, value_name = "TEXT", hide_short_help = true)]
     pub system_prompt: Option<String>,
 
-    /// Added to the system prompt
+    /// Added to the system prompt: a text, or a file (repeatable)
     #[arg(long, value_name = "TEXT", hide_short_help = true)]
-    pub append_system_prompt: Option<String>,
+    pub append_system_prompt: Vec<String>,
+
+    #[command(flatten)]
+    pub lend: LendArgs,
+
+    /// Accepted for compatibility: there are no MCP servers to leave out
+    #[arg(long, hide = true)]
+    pub no_mcp: bool,
+
+    /// What was piped in.
+    #[arg(skip)]
+    pub stdin: Option<String>,
+}
+
+/// What goes into the prompt beside the command line.
+#[derive(ClapArgs, Debug, Default, Clone)]
+pub struct LendArgs {
+    /// A skill: a file or a folder (repeatable)
+    #[arg(long = "skill", value_name = "PATH", hide_short_help = true)]
+    pub skills: Vec<PathBuf>,
+
+    /// No skills but those of --skill (-ns)
+    #[arg(long, hide_short_help = true)]
+    pub no_skills: bool,
+
+    /// A prompt template: a file or a folder (repeatable)
+    #[arg(long = "prompt-template", value_name = "PATH", hide_short_help = true)]
+    pub prompt_templates: Vec<PathBuf>,
+
+    /// No templates but those of --prompt-template (-np)
+    #[arg(long, hide_short_help = true)]
+    pub no_prompt_templates: bool,
+
+    /// A theme: a file or a folder (repeatable)
+    #[arg(long = "theme", value_name = "PATH", hide_short_help = true)]
+    pub themes: Vec<PathBuf>,
+
+    /// No themes but those of --theme
+    #[arg(long, hide_short_help = true)]
+    pub no_themes: bool,
+
+    /// No AGENTS.md and its like (-nc)
+    #[arg(long, hide_short_help = true)]
+    pub no_context_files: bool,
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,6 +239,8 @@ pub enum Command {
     Extension(ExtensionCommand),
     /// Whether a folder's extensions and files may be used
     Trust(TrustArgs),
+    /// Keys of model providers
+    Auth(AuthArgs),
     /// How everything stands; runs nothing
     Doctor,
     /// See an extension loaded, at work and reloaded
@@ -231,6 +296,38 @@ pub fn help_of<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<String, C
         })?;
     }
     Ok(command.clone().render_help().to_string())
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct AuthArgs {
+    #[command(subcommand)]
+    pub command: Option<AuthCommand>,
+}
+
+/// API keys only: logging in with a subscription (OAuth) comes in a later version.
+#[derive(Subcommand, Debug, Default)]
+pub enum AuthCommand {
+    /// Store a key: typed without being shown, or over a pipe (OAuth comes later)
+    Login {
+        #[arg(value_name = "PROVIDER")]
+        provider: Option<String>,
+    },
+    /// Remove a stored key
+    Logout {
+        #[arg(value_name = "PROVIDER")]
+        provider: String,
+    },
+    /// Whether a provider has a key, and from where; asks no provider
+    Check {
+        #[arg(value_name = "PROVIDER")]
+        provider: Option<String>,
+    },
+    /// Every provider and how it stands
+    #[default]
+    List,
+    /// What a command takes
+    #[command(hide = true)]
+    Help(HelpOf),
 }
 
 #[derive(ClapArgs, Debug)]
@@ -327,8 +424,17 @@ pub enum ExtensionCommand {
     Help(HelpOf),
 }
 
-/// Two-letter short forms, which clap has not.
-const SHORT_PAIRS: [(&str, &str); 2] = [("-ne", "--no-extensions"), ("-na", "--no-approve")];
+/// Short forms of several letters, which clap has not.
+const SHORT_PAIRS: [(&str, &str); 8] = [
+    ("-ne", "--no-extensions"),
+    ("-na", "--no-approve"),
+    ("-ns", "--no-skills"),
+    ("-np", "--no-prompt-templates"),
+    ("-nc", "--no-context-files"),
+    ("-nt", "--no-tools"),
+    ("-nbt", "--no-builtin-tools"),
+    ("-xt", "--exclude-tools"),
+];
 
 /// Spells the two-letter short forms out.
 pub fn spell_out(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {

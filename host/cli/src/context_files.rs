@@ -6,32 +6,12 @@ use atomic_agent::hooks::ContextFile;
 use atomic_extensions::trust::CONTEXT_FILES;
 use std::path::{Path, PathBuf};
 
-/// What was decided about the project.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Project {
-    Trusted,
-    NotTrusted,
-    /// Nobody said anything: not read, and told.
-    Undecided,
-}
-
-/// The user's, then the project's from the outermost folder to this one, so that the nearest
-/// has the last word; and what to say about those that were left out.
-pub fn read(paths: &Paths, project: Project) -> (Vec<ContextFile>, Vec<Card>) {
+/// The user's, then a trusted project's from the outermost folder to this one, so that the
+/// nearest has the last word.
+pub fn read(paths: &Paths, trusted: bool, warnings: &mut Vec<String>) -> Vec<ContextFile> {
     let users = paths.agent().join("AGENTS.md");
-    let mut of_project = of_project(&paths.cwd);
+    let mut of_project = if trusted { of_project(&paths.cwd) } else { Vec::new() };
     of_project.retain(|f| *f != users);
-    let mut warnings = Vec::new();
-    if project != Project::Trusted {
-        if let (Project::Undecided, Some(nearest)) = (project, of_project.last()) {
-            let card = Card::new("cli::not_trusted", "what this project says to the model is not read")
-                .file(nearest)
-                .why("nobody said that this folder is to be trusted")
-                .help("`atomic trust allow` trusts it, --approve only this time, --no-approve does not and says nothing");
-            warnings.push(card);
-        }
-        of_project.clear();
-    }
     let mut files = Vec::new();
     for path in users.is_file().then_some(users).into_iter().chain(of_project) {
         match std::fs::read(&path) {
@@ -39,14 +19,20 @@ pub fn read(paths: &Paths, project: Project) -> (Vec<ContextFile>, Vec<Card>) {
                 path: path.to_string_lossy().into_owned(),
                 content: String::from_utf8_lossy(&bytes).into_owned(),
             }),
-            Err(e) => warnings.push(
-                Card::new("cli::context_file", "a file for the model cannot be read")
-                    .file(&path)
-                    .why(e.to_string()),
-            ),
+            Err(e) => warnings.push(format!("{}, a file for the model, cannot be read: {e}", path.display())),
         }
     }
-    (files, warnings)
+    files
+}
+
+/// What a folder that nobody said anything about would have told the model.
+pub fn left_out(paths: &Paths) -> Option<Card> {
+    let users = paths.agent().join("AGENTS.md");
+    let nearest = of_project(&paths.cwd).into_iter().rfind(|f| *f != users)?;
+    let card = Card::new("cli::not_trusted", "what this project says to the model is not read").file(nearest);
+    Some(card.why("nobody said that this folder is to be trusted").help(
+        "`atomic trust allow` trusts it, --approve only this time, --no-approve does not and says nothing",
+    ))
 }
 
 fn of_project(cwd: &Path) -> Vec<PathBuf> {
@@ -61,9 +47,9 @@ mod tests {
     use super::*;
     use std::fs;
 
-    fn contents(dir: &Path, project: Project) -> Vec<String> {
+    fn contents(dir: &Path, trusted: bool) -> Vec<String> {
         let paths = Paths::from_environment().unwrap().scratch(dir.join("home"), dir.join("project/below"));
-        read(&paths, project).0.into_iter().map(|f| f.content).collect()
+        read(&paths, trusted, &mut Vec::new()).into_iter().map(|f| f.content).collect()
     }
 
     #[test]
@@ -79,8 +65,7 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        assert_eq!(contents(dir.path(), Project::Trusted), ["user", "outer", "inner"]);
-        assert_eq!(contents(dir.path(), Project::NotTrusted), ["user"]);
-        assert_eq!(contents(dir.path(), Project::Undecided), ["user"]);
+        assert_eq!(contents(dir.path(), true), ["user", "outer", "inner"]);
+        assert_eq!(contents(dir.path(), false), ["user"]);
     }
 }

@@ -7,7 +7,10 @@ use crate::{
     context_files,
     extension::{self, build::Build},
     extension_flags::{self, Declared, Unsettled},
+    lending::Lending,
+    models,
     paths::{self, Paths},
+    said::{self, Said},
     session_choice, session_place,
     settings::{Around, Settings},
     tool_names, trust,
@@ -18,12 +21,10 @@ use atomic_agent::{
     event::Event,
     handle::{EngineHandle, Mode},
     hooks::{Hooks, StartReason},
-    model::{Model, ModelInfo, Models, ThinkingLevel},
     op::Op,
-    session::Session,
 };
 use atomic_extensions::{Extensions, ExtensionsConfig, FlagKind};
-use atomic_models::{ModelSet, Script, Selection, Sources, Tape};
+use atomic_models::ModelSet;
 use atomic_tools::ToolsConfig;
 use std::{path::PathBuf, sync::Arc};
 use tokio::sync::mpsc;
@@ -66,7 +67,7 @@ pub struct Launched {
     /// One each, never a reason not to start.
     pub warnings: Vec<Card>,
     /// What is left of the command line to say.
-    pub messages: Vec<String>,
+    pub messages: Vec<Said>,
 }
 
 /// The extensions of `args` are libraries by now: see [`libraries`].
@@ -84,7 +85,7 @@ pub async fn launch(
     // What was typed is meant from where it was typed; all else belongs to the session's folder.
     let (typed_in, paths) = (paths, &place.paths);
     let settings = settings(paths, &face, &mut warnings)?;
-    let models = models(typed_in, args, &settings, origin.reason)?;
+    let models = models::load(typed_in, args, &settings, origin.reason)?;
     warnings.extend(models.problems().iter().map(Card::from));
     let removed_env = removed_env(&models, &settings);
     let mut config = extensions_config(paths, args, &face, args.extensions.clone(), &settings);
@@ -119,11 +120,13 @@ pub async fn launch(
     }
 
     let session = session_choice::open(typed_in, paths, args, &mut warnings)?;
-    let (model, thinking) = choose_model(&models, args, &session)?;
+    let scope = models::scope(&models, args, &settings, &mut warnings);
+    let (model, thinking) = models::choose(&models, args, &settings, &scope, &session, &mut warnings)?;
     let tools = atomic_tools::builtin_tools(ToolsConfig {
         cwd: paths.cwd.clone(),
         removed_env,
         output_dir: paths.home.join("outputs"),
+        fit_images: !settings.images_as_they_are,
         ..ToolsConfig::default()
     });
     let known: Vec<String> = tools.iter().map(|t| t.spec().name.clone()).collect();
@@ -132,9 +135,14 @@ pub async fn launch(
     // What comes in later may have it.
     if !extensions.project_is_pending() {
         warnings.extend(tool_names::check(args.tools.as_deref().unwrap_or_default(), &known)?);
+        warnings.extend(tool_names::check(&args.exclude_tools, &known).unwrap_or_else(|card| vec![card]));
     }
-    let (context_files, unread) = context_files::read(paths, of_project(&extensions));
-    warnings.extend(unread);
+    if !args.lend.no_context_files && undecided(&extensions) {
+        warnings.extend(context_files::left_out(paths));
+    }
+    let lending = lending(typed_in, paths, args)?;
+    let resize = !settings.images_as_they_are;
+    let messages = said::all(args.stdin.clone(), messages, &typed_in.cwd, resize)?;
     let config = EngineConfig {
         cwd: paths.cwd.clone(),
         mode: face.mode,
@@ -143,22 +151,22 @@ pub async fn launch(
         session,
         hooks: extensions.clone(),
         tools,
-        tool_selection: ToolSelection { only: args.tools.clone(), ..ToolSelection::default() },
-        models: Arc::new(Catalogue(models)),
+        tool_selection: selection(args, &settings),
+        models: Arc::new(models::Catalogue::new(models)),
         model: Some(model),
         thinking,
-        prompt: PromptParts {
-            custom_prompt: args.system_prompt.clone(),
-            append_system_prompt: args.append_system_prompt.clone(),
-            context_files,
-        },
+        prompt: PromptParts::default(),
     };
     let most = settings.max_hook_continuations.unwrap_or(MAX_CONTINUATIONS);
     let engine = Engine::prepare_for(config, origin.reason)
         .max_hook_continuations(most)
         .queue_modes(settings.steering_mode, settings.follow_up_mode)
         .recovery(settings.recovery.clone())
-        .compaction(settings.compaction.clone());
+        .lender(Arc::new(lending))
+        .compaction(settings.compaction.clone())
+        .cache_warming(settings.cache_warming)
+        .scoped_models(scope);
+    let engine = if resize { engine.images(Arc::new(atomic_tools::images::Fit)) } else { engine };
     // Before the extensions are bound: what they had to say until now comes with that.
     let events = engine.handle().subscribe();
     extensions.bind(engine.handle().clone());
@@ -206,13 +214,39 @@ fn removed_env(models: &ModelSet, settings: &Settings) -> Vec<String> {
     names
 }
 
-fn of_project(extensions: &Extensions) -> context_files::Project {
+/// Nobody said anything about the project, and nobody will be asked.
+fn undecided(extensions: &Extensions) -> bool {
     use atomic_extensions::trust::By;
-    match extensions.trust_decision() {
-        Some(d) if d.trusted => context_files::Project::Trusted,
-        Some(d) if d.by == By::Nobody => context_files::Project::Undecided,
-        // Said, or asked when the session starts.
-        _ => context_files::Project::NotTrusted,
+    extensions.trust_decision().is_some_and(|d| !d.trusted && d.by == By::Nobody)
+}
+
+fn lending(typed_in: &Paths, paths: &Paths, args: &RunArgs) -> Result<Lending, Card> {
+    let text = |given: &String| said::text_or_file(given, &typed_in.cwd);
+    let append: Vec<String> = args.append_system_prompt.iter().map(text).collect::<Result<_, _>>()?;
+    Ok(Lending {
+        paths: paths.clone(),
+        typed_in: typed_in.cwd.clone(),
+        args: args.lend.clone(),
+        system_prompt: args.system_prompt.as_ref().map(text).transpose()?,
+        append_system_prompt: (!append.is_empty()).then(|| append.join("\n\n")),
+    })
+}
+
+/// Built-in tools that are on by themselves; the others are there for the asking.
+const ON: [&str; 7] = ["read", "bash", "powershell", "edit", "write", "find", "search"];
+
+/// The command line, then the setting `defaultTools`, then what is usual.
+fn selection(args: &RunArgs, settings: &Settings) -> ToolSelection {
+    let usual = || ON.map(str::to_owned).to_vec();
+    let builtin = match args.no_builtin_tools {
+        true => Vec::new(),
+        false => settings.default_tools.clone().unwrap_or_else(usual),
+    };
+    let none = || args.no_tools.then(Vec::new);
+    ToolSelection {
+        builtin: Some(builtin),
+        only: args.tools.clone().or_else(none),
+        exclude: args.exclude_tools.clone(),
     }
 }
 
@@ -256,7 +290,7 @@ pub fn extensions_config(
 pub fn without_session(paths: &Paths, library: PathBuf) -> Result<ExtensionsConfig, Card> {
     let args = RunArgs { no_extensions: true, ..RunArgs::default() };
     let face = Face { mode: Mode::Print, has_ui: false, crash_line: true, page: None, skip: Vec::new() };
-    let models = ModelSet::load(sources(paths));
+    let models = ModelSet::load(models::sources(paths));
     let settings = Settings::read(paths)?;
     let mut config = extensions_config(paths, &args, &face, vec![library], &settings);
     config.removed_env = removed_env(&models, &settings);
@@ -287,80 +321,4 @@ pub fn libraries(named: &[PathBuf], quiet: bool) -> Result<Vec<PathBuf>, Card> {
         }
     }
     Ok(found)
-}
-
-fn models(paths: &Paths, args: &RunArgs, settings: &Settings, reason: StartReason) -> Result<ModelSet, Card> {
-    let script = match &args.script {
-        Some(file) => Some(Script::read(file).map_err(|e| Card::told(e.code(), &e.to_string()))?),
-        None => None,
-    };
-    let tape = match (&args.record, &args.replay) {
-        // An engine that takes over goes on with the recording of the one before.
-        (Some(file), _) => Some(Tape::record(&paths.cwd.join(file), reason != StartReason::Startup)),
-        (None, Some(file)) => Some(Tape::play(&paths.cwd.join(file))),
-        (None, None) => None,
-    };
-    let tape = tape.transpose().map_err(|e| Card::told(e.code(), &e.to_string()))?;
-    Ok(ModelSet::load(Sources {
-        idle: settings.idle_timeout,
-        tape,
-        offline: args.offline || script.is_some(),
-        script,
-        ..sources(paths)
-    }))
-}
-
-/// The files that say which models there are.
-pub fn sources(paths: &Paths) -> Sources {
-    Sources {
-        models_json: Some(paths.models_json()),
-        auth_json: Some(paths.auth_json()),
-        ..Sources::default()
-    }
-}
-
-/// The command line's, else the session's, else the default; with the level it thinks at.
-fn choose_model(
-    models: &ModelSet,
-    args: &RunArgs,
-    session: &Session,
-) -> Result<(Arc<dyn Model>, ThinkingLevel), Card> {
-    let asked = Selection { provider: args.provider.clone(), model: args.model.clone() };
-    let before = session.context();
-    let of_session = before
-        .model
-        .as_ref()
-        .filter(|_| asked == Selection::default() && !args.offline && args.script.is_none());
-    let (model, pattern_level) = match of_session.and_then(|(p, id)| models.get(p, id).ok()) {
-        Some(model) => (model, None),
-        None => {
-            let chosen = models.find(&asked).map_err(|e| Card::told(e.code(), &e.to_string()))?;
-            (chosen.model, chosen.thinking)
-        }
-    };
-    let flag_level = match &args.thinking {
-        Some(text) => Some(ThinkingLevel::parse(text).ok_or_else(|| {
-            let names: Vec<_> = ThinkingLevel::ALL.iter().map(|l| l.name()).collect();
-            Card::new("models::unknown_thinking_level", format!("'{text}' is no thinking level"))
-                .help(format!("one of {}", names.join(", ")))
-        })?),
-        None => None,
-    };
-    let level = flag_level.or(pattern_level).or(before.thinking).unwrap_or_default();
-    Ok((model, level))
-}
-
-/// The models room as the engine asks for it.
-struct Catalogue(ModelSet);
-
-impl Models for Catalogue {
-    fn get(&self, provider: &str, id: &str) -> Option<Arc<dyn Model>> {
-        self.0.get(provider, id).ok()
-    }
-    fn list(&self) -> Vec<ModelInfo> {
-        self.0.usable().cloned().collect()
-    }
-    fn configure(&self, provider: &str, config: &serde_json::Value) -> Result<Vec<Arc<dyn Model>>, String> {
-        self.0.configure(provider, config)
-    }
 }

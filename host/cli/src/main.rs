@@ -1,6 +1,7 @@
 //! The program `atomic`: reads the command line and hands over to a mode or a command.
 
 mod args;
+mod auth;
 mod card;
 mod context_files;
 mod demo;
@@ -10,10 +11,14 @@ mod extension;
 mod extension_flags;
 mod help_all;
 mod launch;
+mod lending;
+mod models;
 mod modes;
 mod nearest;
 mod paths;
+mod said;
 mod sanitize;
+mod secret;
 mod session_choice;
 mod session_place;
 mod settings;
@@ -64,6 +69,9 @@ fn run(program: OsString, given: Vec<OsString>) -> Result<u8, Card> {
         let paths = Paths::from_environment()?;
         return on_runtime(help_all::run(&paths, &args.run));
     }
+    if let Some(search) = &args.run.list_models {
+        return models::list(&Paths::from_environment()?, search);
+    }
     match args.command {
         Some(Command::Completions { shell }) => {
             let mut script = Vec::new();
@@ -85,6 +93,10 @@ fn run(program: OsString, given: Vec<OsString>) -> Result<u8, Card> {
             let paths = Paths::from_environment()?;
             trust::command::run(&paths, command.command.unwrap_or_default())
                 .map(|text| stdio::say(&sanitize::text(&text)))
+        }
+        Some(Command::Auth(args)) => {
+            let paths = Paths::from_environment()?;
+            auth::run(&paths, args.command.unwrap_or_default())
         }
         Some(Command::Doctor) => {
             let paths = Paths::from_environment()?;

@@ -2,15 +2,16 @@
 //! which is read only once the project is trusted. A dotted key and nested objects are the same;
 //! what a key may not say is a warning and the default. Keys of others are kept.
 
-use crate::{card::Card, context_files, paths::Paths};
+use crate::{card::Card, paths::Paths};
 use atomic_agent::{
     compact::{
         CompactionSettings, ModelOverride,
         settings::{valid_count, valid_ratio},
     },
-    hooks::ContextFile,
+    model::ThinkingLevel,
     queue::QueueMode,
     recovery::RecoverySettings,
+    warming::WarmingMode,
 };
 use atomic_extensions::{
     discover::Listed,
@@ -37,6 +38,12 @@ pub struct Settings {
     /// `projectExtensionPinning: "off"`.
     pub pinning_off: bool,
     pub pass_credentials: bool,
+    pub cache_warming: WarmingMode,
+    /// What a key switches between when `--models` does not say.
+    pub enabled_models: Option<Vec<String>>,
+    pub default_provider: Option<String>,
+    pub default_model: Option<String>,
+    pub default_thinking: Option<ThinkingLevel>,
     /// How long a provider may say nothing; zero: for ever.
     pub idle_timeout: Option<Duration>,
     pub init_timeout: Option<Duration>,
@@ -50,6 +57,13 @@ pub struct Settings {
     /// After how long an engine that is held, or does not answer, is replaced where nobody can
     /// press a key.
     pub hang_kill: Option<Duration>,
+    /// Built-in tools that are on.
+    pub default_tools: Option<Vec<String>>,
+    /// Files and folders of skills and of prompt templates, beside the usual ones.
+    pub skills: Vec<String>,
+    pub prompts: Vec<String>,
+    /// `images.autoResize: false`.
+    pub images_as_they_are: bool,
     pub recovery: RecoverySettings,
     pub compaction: CompactionSettings,
     pub steering_mode: QueueMode,
@@ -85,6 +99,16 @@ impl Settings {
             pass_credentials: reader
                 .get("shell.passCredentials", "true or false", |v| v.as_bool())
                 .unwrap_or_default(),
+            cache_warming: reader
+                .get("cacheWarming.mode", "\"off\", \"streaming\" or \"idle\"", |v| {
+                    WarmingMode::parse(v.as_str()?)
+                })
+                .unwrap_or_default(),
+            enabled_models: reader.get("enabledModels", "a list of patterns", texts),
+            default_provider: reader.get("defaultProvider", "a text", |v| v.as_str().map(str::to_owned)),
+            default_model: reader.get("defaultModel", "a text", |v| v.as_str().map(str::to_owned)),
+            default_thinking: reader
+                .get("defaultThinkingLevel", "a level, off to max", |v| ThinkingLevel::parse(v.as_str()?)),
             idle_timeout: reader
                 .get("models.idleTimeoutMs", "a number of milliseconds, or 0", |v| v.as_u64())
                 .map(Duration::from_millis),
@@ -96,6 +120,11 @@ impl Settings {
             left_behind: ["engine.maxLeftLibraries", "engine.maxLeftMemoryMb", "engine.maxLeftThreads"]
                 .map(|key| reader.get(key, "a whole number", |v| v.as_u64())),
             hang_kill: reader.time("engine.hangKillMs"),
+            default_tools: reader.get("defaultTools", "a list of tools", texts),
+            skills: reader.names("skills"),
+            prompts: reader.names("prompts"),
+            images_as_they_are: reader.get("images.autoResize", "true or false", |v| v.as_bool())
+                == Some(false),
             recovery: reader.recovery(),
             compaction: reader.compaction(),
             steering_mode: reader.queue_mode("steeringMode"),
@@ -254,9 +283,6 @@ impl Surroundings for Around {
     fn of_user(&self) -> Result<(Option<Listed>, Vec<String>), String> {
         let now = Settings::read(&self.paths).map_err(|broken| broken.what)?;
         Ok((now.listed, now.disabled.into_iter().collect()))
-    }
-    fn context_files(&self) -> Vec<ContextFile> {
-        context_files::read(&self.paths, context_files::Project::Trusted).0
     }
     fn set_disabled(&self, name: &str, disabled: bool) -> Result<Vec<String>, String> {
         let changed = kept_json::update(&global(&self.paths), Keys::LastWins, |map| {

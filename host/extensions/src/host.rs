@@ -18,7 +18,7 @@ use crate::{
     watchdog::{self, Watchdog},
     workflow_hub::WorkflowHub,
 };
-use atomic_agent::{event::Event, handle::EngineHandle, tool::Tool};
+use atomic_agent::{event::Event, handle::EngineHandle, hooks::Resources, tool::Tool};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{
@@ -120,6 +120,8 @@ pub struct Extensions {
     pub(crate) prompts: Prompts,
     bus: Bus,
     statuses: Statuses,
+    /// What the last `resources_discover` brought.
+    found: Mutex<Resources>,
     session_state: SessionState,
     workflow_hub: WorkflowHub,
     /// There is an engine.
@@ -174,6 +176,7 @@ impl Extensions {
             told_conflicts: Mutex::default(),
             flag_values: Mutex::default(),
             statuses: Statuses::default(),
+            found: Mutex::default(),
             session_state: SessionState::default(),
             bound: CancellationToken::new(),
             waiting_providers: Waiting::default(),
@@ -266,6 +269,12 @@ impl Extensions {
     }
     pub(crate) fn waiting_providers(&self) -> &Waiting {
         &self.waiting_providers
+    }
+    pub(crate) fn last_found(&self) -> Resources {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+    pub(crate) fn found(&self, resources: &Resources) {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner).clone_from(resources);
     }
     pub(crate) fn statuses(&self) -> &Statuses {
         &self.statuses

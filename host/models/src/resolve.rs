@@ -80,6 +80,7 @@ pub struct ModelSet {
     problems: Vec<ConfigError>,
     variables: Vec<String>,
     models_json: Option<PathBuf>,
+    auth_json: Option<PathBuf>,
     stored: Vec<(String, Stored)>,
     offline: bool,
     environment: Environment,
@@ -99,11 +100,62 @@ pub struct KeyState {
 }
 
 impl ModelSet {
-    /// Opens no connection and makes no client. What is wrong with `models.json` is kept in
+    /// Opens no connection and makes no client. What is wrong with the files is kept in
     /// `problems`; the rest works.
     pub fn load(sources: Sources) -> Self {
+        let mut set = ModelSet {
+            providers: Vec::new(),
+            own: 0,
+            problems: Vec::new(),
+            variables: Vec::new(),
+            models_json: sources.models_json,
+            auth_json: sources.auth_json,
+            stored: Vec::new(),
+            offline: sources.offline,
+            transport: Arc::new(Transport::new(sources.environment.clone())),
+            environment: sources.environment,
+            scripted: Arc::new(ScriptedModel::new(sources.script)),
+            idle: Some(sources.idle.unwrap_or(IDLE)).filter(|d| !d.is_zero()),
+            tape: sources.tape,
+        };
+        set.read();
+        set
+    }
+
+    /// The same files as they are now. Connections, the recording and the place in a script are
+    /// kept. A variable that is named for the first time counts as unset: children that were
+    /// started do not know yet that it is a secret.
+    pub fn reload(&self) -> Self {
+        let mut set = ModelSet {
+            providers: Vec::new(),
+            own: 0,
+            problems: Vec::new(),
+            variables: Vec::new(),
+            models_json: self.models_json.clone(),
+            auth_json: self.auth_json.clone(),
+            stored: Vec::new(),
+            offline: self.offline,
+            environment: self.environment.clone(),
+            scripted: self.scripted.clone(),
+            transport: self.transport.clone(),
+            idle: self.idle,
+            tape: self.tape.clone(),
+        };
+        set.read();
+        let new: Vec<String> =
+            set.variables.iter().filter(|v| !self.variables.contains(v)).cloned().collect();
+        if !new.is_empty() {
+            set.environment = self.environment.without(new);
+            set.read();
+            set.environment = self.environment.clone();
+            set.variables.clone_from(&self.variables);
+        }
+        set
+    }
+
+    fn read(&mut self) {
         let mut problems = Vec::new();
-        let file = match sources.models_json.as_deref().map(config::load) {
+        let file = match self.models_json.as_deref().map(config::load) {
             None => Default::default(),
             Some(Ok(file)) => file,
             Some(Err(error)) => {
@@ -111,8 +163,8 @@ impl ModelSet {
                 Default::default()
             }
         };
-        let path = sources.models_json.clone().unwrap_or_default();
-        let stored = match sources.auth_json.as_ref().map(|path| AuthStore::new(path).read()) {
+        let path = self.models_json.clone().unwrap_or_default();
+        self.stored = match self.auth_json.as_ref().map(|path| AuthStore::new(path).read()) {
             None => Vec::new(),
             Some(Ok(stored)) => stored,
             Some(Err(error)) => {
@@ -127,23 +179,13 @@ impl ModelSet {
                 Vec::new()
             }
         };
-        let keys = Keys { environment: &sources.environment, stored: &stored, commands: true };
+        let keys = Keys { environment: &self.environment, stored: &self.stored, commands: true };
         let merged = providers::merge(file, &keys, &path);
         problems.extend(merged.problems);
-        ModelSet {
-            providers: merged.providers,
-            own: merged.own,
-            problems,
-            variables: merged.variables,
-            models_json: sources.models_json,
-            stored,
-            offline: sources.offline,
-            transport: Arc::new(Transport::new(sources.environment.clone())),
-            environment: sources.environment,
-            scripted: Arc::new(ScriptedModel::new(sources.script)),
-            idle: Some(sources.idle.unwrap_or(IDLE)).filter(|d| !d.is_zero()),
-            tape: sources.tape,
-        }
+        self.providers = merged.providers;
+        self.own = merged.own;
+        self.variables = merged.variables;
+        self.problems = problems;
     }
 
     /// What of `models.json` is not used, and why; to be shown once at start.

@@ -10,6 +10,7 @@ mod diff;
 mod edit;
 mod exact;
 mod find;
+pub mod images;
 mod ls;
 mod output;
 mod path;
@@ -47,6 +48,8 @@ pub struct ToolsConfig {
     pub output_dir: PathBuf,
     /// Of `bash`, when the call names none.
     pub default_timeout: Duration,
+    /// Images are made to fit after the hooks have seen them, so larger ones may be read.
+    pub fit_images: bool,
     /// Instead of the bash found on this machine.
     pub shell: Option<PathBuf>,
 }
@@ -59,6 +62,7 @@ impl Default for ToolsConfig {
             pass_credentials: false,
             output_dir: std::env::temp_dir(),
             default_timeout: Duration::from_secs(300),
+            fit_images: true,
             shell: None,
         }
     }
@@ -69,7 +73,7 @@ pub fn builtin_tools(config: ToolsConfig) -> Vec<Arc<dyn Tool>> {
     let config = Arc::new(config);
     let locks = Arc::new(save::FileLocks::default());
     vec![
-        Arc::new(read::Read::new()),
+        Arc::new(read::Read::new(config.fit_images)),
         Arc::new(bash::Bash::new(config.clone())),
         Arc::new(edit::Edit::new(config.cwd.clone(), locks.clone())),
         Arc::new(write::Write::new(config.cwd.clone(), locks)),

@@ -3,15 +3,14 @@
 use crate::{
     aborted,
     args::Args,
-    blocking, path, spec,
+    blocking, images, path, spec,
     truncate::{Limits, TruncatedBy, Truncation, format_size},
 };
 use async_trait::async_trait;
 use atomic_agent::{
-    message::{Content, ImageContent},
+    message::Content,
     tool::{Tool, ToolError, ToolInvocation, ToolOutput, ToolSpec},
 };
-use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::json;
 use std::{
     fs::File,
@@ -20,15 +19,16 @@ use std::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// Providers take 5 MB of base64 at most.
-const MAX_IMAGE: u64 = 5 * 1024 * 1024 * 3 / 4;
+/// Of an image that will be made to fit.
+const MAX_IMAGE: u64 = 100 * 1024 * 1024;
 
 pub struct Read {
     spec: ToolSpec,
+    fit_images: bool,
 }
 
 impl Read {
-    pub fn new() -> Self {
+    pub fn new(fit_images: bool) -> Self {
         let parameters = json!({
             "type": "object",
             "properties": {
@@ -47,7 +47,7 @@ impl Read {
             "Read files and images",
             &["Use read to look at files, not cat or sed."],
         );
-        Read { spec }
+        Read { spec, fit_images }
     }
 }
 
@@ -62,8 +62,8 @@ impl Tool for Read {
         let file = path::arg(&args, &call.cwd, "path")?;
         let offset = args.opt_whole("offset", 1, u64::MAX)?.unwrap_or(1);
         let limit = args.opt_whole("limit", 1, u64::MAX)?;
-        let (cwd, cancel) = (call.cwd.clone(), call.cancel.clone());
-        blocking(&call.cancel, move || read(&cwd, &file, offset, limit, &cancel)).await
+        let (cwd, cancel, fitted) = (call.cwd.clone(), call.cancel.clone(), self.fit_images);
+        blocking(&call.cancel, move || read(&cwd, &file, offset, limit, fitted, &cancel)).await
     }
 }
 
@@ -72,6 +72,7 @@ fn read(
     file: &Path,
     offset: u64,
     limit: Option<u64>,
+    fitted: bool,
     cancel: &CancellationToken,
 ) -> Result<ToolOutput, ToolError> {
     let shown = path::shown(cwd, file);
@@ -90,8 +91,8 @@ fn read(
     let mut start = Vec::new();
     open.by_ref().take(8192).read_to_end(&mut start).map_err(|e| failed(&e))?;
     open.rewind().map_err(|e| failed(&e))?;
-    if let Some(mime) = image_type(&start) {
-        return image(&shown, mime, open, meta.len());
+    if let Some(mime) = images::kind(&start) {
+        return image(&shown, mime, open, meta.len(), fitted);
     }
     if start.contains(&0) {
         let utf16 = start.starts_with(b"\xff\xfe") || start.starts_with(b"\xfe\xff");
@@ -120,20 +121,11 @@ fn read(
     Ok(part.output(&shown, offset, limit, limits))
 }
 
-fn image_type(start: &[u8]) -> Option<&'static str> {
-    match start {
-        [0x89, b'P', b'N', b'G', ..] => Some("image/png"),
-        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
-        [b'G', b'I', b'F', b'8', ..] => Some("image/gif"),
-        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
-        _ => None,
-    }
-}
-
-fn image(shown: &str, mime: &str, file: File, size: u64) -> Result<ToolOutput, ToolError> {
+fn image(shown: &str, mime: &str, file: File, size: u64, fitted: bool) -> Result<ToolOutput, ToolError> {
     let size_text = format_size(size);
-    if size > MAX_IMAGE {
-        let most = format_size(MAX_IMAGE);
+    let most = if fitted { MAX_IMAGE } else { images::MOST_AS_IT_IS };
+    if size > most {
+        let most = format_size(most);
         return Err(ToolError(format!(
             "{shown} is an image of {size_text}; models take {most} at most: make a smaller copy with bash"
         )));
@@ -142,11 +134,7 @@ fn image(shown: &str, mime: &str, file: File, size: u64) -> Result<ToolOutput, T
     file.take(MAX_IMAGE)
         .read_to_end(&mut bytes)
         .map_err(|e| ToolError(format!("Cannot read {shown}: {e}")))?;
-    let image = ImageContent {
-        data: BASE64_STANDARD.encode(bytes),
-        mime_type: mime.into(),
-        extra: Default::default(),
-    };
+    let image = images::content(&bytes, mime);
     let note = Content::text(format!("[{shown}: {mime}, {size_text}]"));
     Ok(ToolOutput { content: vec![note, Content::Image(image)], ..Default::default() })
 }
@@ -347,7 +335,12 @@ mod tests {
         let output = of(b"\x89PNG\r\n\x1a\n\0", json!({})).await.unwrap();
         let Content::Image(image) = &output.content[1] else { panic!("{output:?}") };
         assert_eq!((image.mime_type.as_str(), image.data.as_str()), ("image/png", "iVBORw0KGgoA"));
-        let error = of(&[b"\x89PNG".as_slice(), &[0; 5_000_000]].concat(), json!({})).await.unwrap_err();
+        let large = [b"\x89PNG".as_slice(), &[0; 5_000_000]].concat();
+        assert!(of(&large, json!({})).await.is_ok(), "it will be made to fit");
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("f"), large).unwrap();
+        let call = testing::invocation(dir.path(), json!({"path": "f"}), CancellationToken::new());
+        let error = Read::new(false).execute(call).await.unwrap_err();
         assert!(error.0.contains("smaller copy"), "{error}");
     }
 

@@ -88,6 +88,33 @@ pub struct SystemPromptOptions {
     /// AGENTS.md and the like.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub context_files: Vec<ContextFile>,
+    /// Skills the model is told of.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub skills: Vec<SkillInfo>,
+    /// What a later version adds.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
+/// A skill: a file of instructions for one kind of work.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct SkillInfo {
+    /// `/skill:name` calls it up.
+    pub name: String,
+    /// When it is of use.
+    pub description: String,
+    /// Its `SKILL.md`.
+    pub file_path: String,
+    /// What relative paths in it are relative to.
+    pub base_dir: String,
+    /// Tools it says it needs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allowed_tools: Vec<String>,
+    /// Only the user calls it up.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub disable_model_invocation: bool,
     /// What a later version adds.
     #[serde(flatten)]
     pub extra: Map<String, Value>,

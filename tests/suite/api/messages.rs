@@ -15,7 +15,7 @@ async fn a_batch_is_admitted_in_order_and_starts_one_run() {
     let live = Setup::new(&home).turns(json!([text("read them")])).start().await;
     live.say("/batch one two three").await.unwrap();
     live.wait("the run", |e| matches!(e, Event::AgentSettled)).await;
-    let entries = live.engine.view(|v| v.entries.clone());
+    let entries = live.engine.view(|v| v.entries.iter().map(|e| e.raw()).collect::<Vec<Value>>());
     let texts: Vec<Value> =
         entries.iter().filter(|e| e["customType"] == "batch").map(|e| e["content"].clone()).collect();
     assert_eq!(texts, ["one", "two", "three"]);
@@ -34,8 +34,8 @@ async fn a_protected_message_is_written_when_it_is_admitted_and_marked_when_a_ru
     live.wait("the tool", |e| matches!(e, Event::ToolExecutionStart { .. })).await;
     live.say("/protect keep me").await.unwrap();
     let kept = |live: &atomic_tests::live::Live| {
-        let entries = live.engine.view(|v| v.entries.clone());
-        entries.iter().filter(|e| e["customType"] == "kept").map(|e| (**e).clone()).collect::<Vec<Value>>()
+        let entries = live.engine.view(|v| v.entries.iter().map(|e| e.raw()).collect::<Vec<Value>>());
+        entries.iter().filter(|e| e["customType"] == "kept").cloned().collect::<Vec<Value>>()
     };
     let first = kept(&live);
     assert_eq!(first.len(), 1);

@@ -149,7 +149,7 @@ impl Flight<'_> {
         if !self.core.hooks.hears_before(BeforeEvent::Compact) {
             return if self.cancel.is_cancelled() { Err(Ended::Aborted) } else { Ok(None) };
         }
-        let branch: Vec<Value> = self.core.session().path().iter().map(|e| (*e.raw).clone()).collect();
+        let branch: Vec<Value> = self.core.session().path().iter().map(|e| e.raw()).collect();
         let asked = json!({"reason": self.reason, "parameters": of.parameters, "preparation": of,
             "branchEntries": branch});
         let before = SessionBefore::new(BeforeEvent::Compact, asked);

@@ -297,6 +297,7 @@ pub(crate) async fn replace(
     say_the_rest(core).await;
     let outcome = core.hooks.replace(Replace::Session { reason, target, previous, origin }, swap).await;
     core.refresh_tools();
+    core.borrow().await;
     match outcome {
         Ok(report) => {
             for note in report.notes.into_iter().chain(notices) {
@@ -317,8 +318,8 @@ pub(crate) async fn replace(
 /// The old session's file is closed with it; what waited for it goes too. The new one goes on
 /// with the model it says, if that can be had.
 fn install(core: &Core, mut next: Session) {
-    let known = next.context();
-    let of_session = known.model.and_then(|(provider, id)| core.models.get(&provider, &id));
+    let (known_model, known_thinking) = next.settings();
+    let of_session = known_model.and_then(|(provider, id)| core.models.get(&provider, &id));
     let (model, thinking, emptied) = {
         let mut state = core.state();
         let emptied = !state.queue.is_empty();
@@ -328,7 +329,7 @@ fn install(core: &Core, mut next: Session) {
         if let Some(model) = of_session {
             state.model = Some(model);
         }
-        let level = known.thinking.unwrap_or(state.thinking);
+        let level = known_thinking.unwrap_or(state.thinking);
         state.thinking = clamp(level, state.model.as_deref().map(|m| m.info()));
         core.show_run(&state);
         (state.model.clone(), state.thinking, emptied)
@@ -340,7 +341,14 @@ fn install(core: &Core, mut next: Session) {
         v.model = model.as_ref().map(|m| m.info().clone());
         v.thinking = thinking;
     });
-    *core.session() = next;
+    {
+        let mut session = core.session();
+        session.close();
+        for news in session.take_news() {
+            core.notify(news.level, news.message);
+        }
+        *session = next;
+    }
     core.show_session();
     if emptied {
         core.queue_changed();

@@ -72,6 +72,6 @@ fn entries(core: &Core, since: Option<&str>) -> Result<Value, OpError> {
             None => return Err(SessionError::UnknownEntry(id.to_owned()).into()),
         },
     };
-    let entries: Vec<&Value> = all.iter().skip(from).map(|e| &*e.raw).collect();
+    let entries = encoded(&all.get(from..).unwrap_or_default())?;
     Ok(json!({"entries": entries, "leafId": session.leaf_id()}))
 }

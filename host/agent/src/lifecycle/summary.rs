@@ -149,9 +149,8 @@ fn transcript(entries: &[Entry], budget: usize) -> String {
 fn told(entry: &Entry) -> Option<String> {
     match (entry.kind(), entry.message()) {
         ("compaction" | "branch_summary", _) => Some(format!("[Summary]: {}", entry.str("summary")?)),
-        ("custom_message", _) if entry.raw.get("excludeFromContext") != Some(&Value::Bool(true)) => {
-            let content =
-                serde_json::from_value::<crate::message::MessageContent>(entry.raw.get("content")?.clone());
+        ("custom_message", _) if !entry.is_true("excludeFromContext") => {
+            let content = serde_json::from_value::<crate::message::MessageContent>(entry.get("content")?);
             Some(format!("[Note]: {}", content.ok()?.plain_text()))
         }
         (_, Some(Message::User(m))) => Some(format!("[User]: {}", m.content.plain_text())),
@@ -183,7 +182,9 @@ fn told(entry: &Entry) -> Option<String> {
 fn files(entries: &[Entry]) -> (BTreeSet<String>, BTreeSet<String>) {
     let (mut read, mut modified) = (BTreeSet::new(), BTreeSet::new());
     for entry in entries {
-        if let ("branch_summary", Some(details)) = (entry.kind(), entry.raw.get("details")) {
+        if entry.kind() == "branch_summary"
+            && let Some(details) = entry.get("details")
+        {
             let names = |key: &str| details.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
             let text = |v: Value| v.as_str().map(str::to_owned);
             read.extend(names("readFiles").into_iter().filter_map(text));

@@ -44,7 +44,7 @@ async fn go(core: &Arc<Core>, mut to: Navigation, cancel: &CancellationToken) ->
         "targetId": to.target_id,
         "oldLeafId": way.old_leaf,
         "commonAncestorId": way.ancestor,
-        "entriesToSummarize": way.left.iter().map(|e| &*e.raw).collect::<Vec<_>>(),
+        "entriesToSummarize": way.left,
         "userWantsSummary": to.summarize,
     });
     if let Some(instructions) = &to.custom_instructions {

@@ -1,6 +1,10 @@
 //! The system prompt, made of named sections so that a later change can be recorded
 //! as the sections that changed. Knows options, reads nothing from the machine.
 
+pub mod hidden;
+pub mod lent;
+pub mod template;
+
 use crate::{
     hooks::SystemPromptOptions,
     message::{Extra, Message, MessageContent, SystemMessage, now_ms},
@@ -75,6 +79,10 @@ pub fn build(options: &SystemPromptOptions, today: &str) -> SystemPrompt {
         format!("<file path=\"{}\">\n{}\n</file>", f.path.replace('"', "&quot;"), f.content.trim_end())
     });
     add("project", files.collect::<Vec<_>>().join("\n"));
+    // Without a way to read their files the list would be of no use.
+    if selected.iter().any(|t| t == "read" || t == "bash" || t == "powershell") {
+        add("skills", lent::section(&options.skills));
+    }
     add("environment", format!("Working directory: {}\nDate: {today}", options.cwd));
 
     let joined = || join(sections.iter().map(|(tag, text)| (tag.as_str(), text.as_str())));

@@ -34,16 +34,14 @@ impl Session {
         self.path_to(a).into_iter().map(Entry::id).rfind(|id| there.contains(id))
     }
 
-    /// The last label of each entry that has one, with the time it was given.
-    pub fn labels(&self) -> HashMap<&str, (&str, &str)> {
+    /// The last label of each entry that has one.
+    pub fn labels(&self) -> HashMap<String, String> {
         let mut labels = HashMap::new();
         for entry in self.entries.iter().filter(|e| e.kind() == "label") {
             let Some(target) = entry.str("targetId") else { continue };
             match entry.str("label").filter(|l| !l.is_empty()) {
-                Some(label) => {
-                    labels.insert(target, (label, entry.str("timestamp").unwrap_or_default()));
-                }
-                None => drop(labels.remove(target)),
+                Some(label) => drop(labels.insert(target, label)),
+                None => drop(labels.remove(&target)),
             }
         }
         labels
@@ -71,7 +69,7 @@ impl Session {
         let text = match (entry.kind(), entry.message()) {
             (_, Some(Message::User(m))) => Some(m.content.plain_text()),
             ("custom_message", _) => {
-                let content = entry.raw.get("content").cloned().unwrap_or(Value::Null);
+                let content = entry.get("content").unwrap_or(Value::Null);
                 let content = serde_json::from_value::<MessageContent>(content).ok();
                 Some(content.map(|c| c.plain_text()).unwrap_or_default())
             }
@@ -129,10 +127,10 @@ impl Session {
         }
         let labels = self.labels();
         for id in copied {
-            if let Some((label, _)) = labels.get(id) {
+            if let Some(label) = labels.get(id) {
                 let mut fields = Map::new();
                 fields.insert("targetId".into(), id.into());
-                fields.insert("label".into(), (*label).into());
+                fields.insert("label".into(), label.clone().into());
                 next.append("label", fields)?;
             }
         }
@@ -144,9 +142,8 @@ impl Session {
     fn settle_file(&mut self) -> Result<(), SessionError> {
         let spoken = self.entries.iter().any(Entry::is_spoken);
         if let (Backing::Pending(path), true) = (&self.backing, spoken) {
-            let mut lines = vec![&self.header];
-            lines.extend(self.entries.iter().map(|e| &*e.raw));
-            self.backing = Backing::File(SessionFile::create(path, &lines)?);
+            self.backing = Backing::File(SessionFile::create(path, &self.header, &self.entries)?);
+            self.written = self.entries.len();
         }
         Ok(())
     }
@@ -183,12 +180,6 @@ impl Session {
 impl Entry {
     /// Somebody said something: from here on there is a file.
     pub(super) fn is_spoken(&self) -> bool {
-        matches!(self.message(), Some(Message::User(_) | Message::Assistant(_)))
-    }
-
-    fn under(&self, parent: Option<&str>) -> Entry {
-        let mut raw = (*self.raw).clone();
-        raw["parentId"] = parent.map_or(Value::Null, Value::from);
-        Entry::new(raw)
+        matches!(self.role(), Some("user" | "assistant"))
     }
 }

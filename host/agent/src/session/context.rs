@@ -59,29 +59,36 @@ pub struct PromptState {
 
 impl Session {
     pub fn context(&self) -> SessionContext {
-        let mut context = SessionContext {
-            messages: self.messages(),
-            prompt: self.recorded_prompt(),
-            ..Default::default()
-        };
-        for entry in self.path() {
-            match (entry.kind(), entry.message()) {
-                ("model_change", _) => {
-                    if let (Some(p), Some(m)) = (entry.str("provider"), entry.str("modelId")) {
-                        context.model = Some((p.to_owned(), m.to_owned()));
+        let (model, thinking) = self.settings();
+        SessionContext { messages: self.messages(), model, thinking, prompt: self.recorded_prompt() }
+    }
+
+    /// `(provider, model id)` and the level of thinking that were used last on this branch.
+    pub fn settings(&self) -> (Option<(String, String)>, Option<ThinkingLevel>) {
+        let (mut model, mut thinking) = (None, None);
+        for entry in self.path().into_iter().rev() {
+            if model.is_some() && thinking.is_some() {
+                break;
+            }
+            match (entry.kind(), entry.role()) {
+                ("model_change", _) if model.is_none() => {
+                    model = entry.str("provider").zip(entry.str("modelId"));
+                }
+                ("thinking_level_change", _) if thinking.is_none() => {
+                    thinking = entry.str("thinkingLevel").as_deref().and_then(ThinkingLevel::parse);
+                }
+                (_, Some("assistant")) if model.is_none() => {
+                    if let Some(Message::Assistant(m)) = entry.message()
+                        && !m.provider.is_empty()
+                        && !m.model.is_empty()
+                    {
+                        model = Some((m.provider.clone(), m.model.clone()));
                     }
-                }
-                ("thinking_level_change", _) => {
-                    context.thinking =
-                        entry.str("thinkingLevel").and_then(ThinkingLevel::parse).or(context.thinking);
-                }
-                (_, Some(Message::Assistant(m))) if !m.provider.is_empty() && !m.model.is_empty() => {
-                    context.model = Some((m.provider.clone(), m.model.clone()));
                 }
                 _ => {}
             }
         }
-        context
+        (model, thinking)
     }
 
     /// What a model is to know, in order; not yet paired, without system messages.
@@ -112,7 +119,7 @@ impl Session {
         let fresh: HashSet<&str> = path[at..].iter().map(|e| e.id()).collect();
         let behind =
             shown(&path, kept..path.len(), false).map(|(e, m)| of_entry(e, m, fresh.contains(e.id())));
-        Condensable { summary: path[at].str("summary").map(str::to_owned), shown: behind.collect() }
+        Condensable { summary: path[at].str("summary"), shown: behind.collect() }
     }
 
     /// Messages that a model is shown, from the newest back, and whether each came after the latest
@@ -149,13 +156,13 @@ impl Session {
     pub fn context_entries(&self) -> Vec<Arc<Value>> {
         let path = self.path();
         let start = boundary(&path).map_or(0, |(_, kept)| kept);
-        path[start..].iter().map(|e| e.raw.clone()).collect()
+        path[start..].iter().map(|e| Arc::new(e.raw())).collect()
     }
 
     /// What the system messages on the path add up to.
     pub fn recorded_prompt(&self) -> PromptState {
         let mut prompt = PromptState { absent: true, ..Default::default() };
-        for entry in self.path() {
+        for entry in self.path().into_iter().filter(|e| e.role() == Some("system")) {
             if let Some(Message::System(m)) = entry.message() {
                 prompt.apply(&m.extra);
             }
@@ -214,7 +221,7 @@ pub fn fold_system<'m>(messages: impl Iterator<Item = &'m SystemMessage>) -> Opt
 }
 
 fn system<'e>(entry: &&'e Entry) -> Option<&'e SystemMessage> {
-    match entry.message() {
+    match entry.message().filter(|_| entry.role() == Some("system")) {
         Some(Message::System(m)) => Some(m),
         _ => None,
     }
@@ -231,7 +238,7 @@ fn messages(path: &[&Entry]) -> Vec<Message> {
 fn boundary(path: &[&Entry]) -> Option<(usize, usize)> {
     let at = path.iter().rposition(|e| e.kind() == "compaction" && e.str("summary").is_some())?;
     let kept = path[at].str("firstKeptEntryId");
-    Some((at, path[..at].iter().position(|e| Some(e.id()) == kept).unwrap_or(at)))
+    Some((at, path[..at].iter().position(|e| Some(e.id()) == kept.as_deref()).unwrap_or(at)))
 }
 
 /// What stands for the condensed part, and where the rest begins.
@@ -259,7 +266,7 @@ fn beginning(path: &[&Entry]) -> (Vec<Message>, usize) {
 }
 
 fn is_verbatim(entry: &Entry) -> bool {
-    entry.raw.pointer("/details/strategy").and_then(Value::as_str) == Some(VERBATIM)
+    entry.raw().pointer("/details/strategy").and_then(Value::as_str) == Some(VERBATIM)
 }
 
 /// The strategy whose lines are those of the transcript.
@@ -294,12 +301,12 @@ fn edits(path: &[&Entry]) -> HashMap<String, Option<MessageContent>> {
     let mut edits = HashMap::new();
     for entry in path.iter().filter(|e| e.kind() == "context_edit") {
         let Some(target) = entry.str("targetId") else { continue };
-        match entry.raw.get("replacement") {
-            Some(Value::Null) => _ = edits.insert(target.to_owned(), None),
+        match entry.get("replacement") {
+            Some(Value::Null) => _ = edits.insert(target, None),
             Some(r) => {
                 let content = r.get("content").and_then(|c| serde_json::from_value(c.clone()).ok());
                 if let Some(content) = content {
-                    edits.insert(target.to_owned(), Some(content));
+                    edits.insert(target, Some(content));
                 }
             }
             None => {}
@@ -349,14 +356,15 @@ fn visible(entry: &Entry) -> Option<Message> {
             other => Some(other.clone()),
         },
         "custom_message" => {
-            if entry.raw.get("excludeFromContext") == Some(&Value::Bool(true)) {
+            let raw = entry.raw();
+            if raw.get("excludeFromContext") == Some(&Value::Bool(true)) {
                 return None;
             }
-            custom(entry)
+            custom(entry, &raw)
         }
         "branch_summary" => Some(Message::BranchSummary(BranchSummaryMessage {
-            summary: entry.str("summary")?.to_owned(),
-            from_id: entry.str("fromId").unwrap_or("root").to_owned(),
+            summary: entry.str("summary")?,
+            from_id: entry.str("fromId").unwrap_or_else(|| "root".to_owned()),
             timestamp: millis(entry),
             extra: Extra::new(),
         })),
@@ -368,8 +376,10 @@ fn displayed(entry: &Entry) -> Option<Message> {
     match (entry.kind(), entry.message()) {
         ("message", Some(Message::System(_))) => None,
         ("message", message) => message.cloned(),
-        ("custom_message", _) if entry.raw.get("display") != Some(&Value::Bool(true)) => None,
-        ("custom_message", _) => custom(entry),
+        ("custom_message", _) => {
+            let raw = entry.raw();
+            custom(entry, &raw).filter(|_| raw.get("display") == Some(&Value::Bool(true)))
+        }
         ("compaction", _) => {
             let what = if is_verbatim(entry) { FILTERED } else { COMPACTED };
             Some(compacted(entry, MessageContent::Text(format!("{what}{}", entry.str("summary")?))))
@@ -378,18 +388,18 @@ fn displayed(entry: &Entry) -> Option<Message> {
     }
 }
 
-fn custom(entry: &Entry) -> Option<Message> {
+fn custom(entry: &Entry, raw: &Value) -> Option<Message> {
     Some(Message::Custom(CustomMessage {
-        custom_type: entry.str("customType").unwrap_or_default().to_owned(),
-        content: serde_json::from_value(entry.raw.get("content")?.clone()).ok()?,
-        display: entry.raw.get("display").and_then(Value::as_bool).unwrap_or(false),
-        details: entry.raw.get("details").cloned(),
+        custom_type: raw.get("customType").and_then(Value::as_str).unwrap_or_default().to_owned(),
+        content: serde_json::from_value(raw.get("content")?.clone()).ok()?,
+        display: raw.get("display").and_then(Value::as_bool).unwrap_or(false),
+        details: raw.get("details").cloned(),
         timestamp: millis(entry),
         extra: Extra::new(),
     }))
 }
 
 fn millis(entry: &Entry) -> i64 {
-    let time: Option<jiff::Timestamp> = entry.str("timestamp").and_then(|t| t.parse().ok());
+    let time: Option<jiff::Timestamp> = entry.timestamp().parse().ok();
     time.map_or(0, jiff::Timestamp::as_millisecond)
 }

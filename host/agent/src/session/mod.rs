@@ -2,21 +2,28 @@
 //! otherwise) in one JSONL file of format v3 (events.md C.4). Knows messages and
 //! files; knows nothing of runs, models, or hooks.
 //!
-//! Lossless: an entry is the JSON object that was read. Unknown kinds and keys
-//! stay, malformed lines stay in the file, and no line is ever rewritten.
+//! Lossless: an entry is the line that was read. Unknown kinds and keys stay, malformed lines
+//! stay in the file, and no line is ever rewritten. What cannot be written is kept in memory,
+//! told once, and written as soon as it can be.
 
 mod branch;
 mod context;
+#[cfg(test)]
+mod disk_tests;
+mod entry;
 mod file;
 mod list;
+mod migrate;
 mod pending;
 mod place;
+mod reading;
 #[cfg(test)]
 mod tests;
 mod tree;
 
 pub(crate) use context::VERBATIM;
 pub use context::{Condensable, PromptState, SessionContext, Shown, fold_system};
+pub use entry::Entry;
 pub use file::in_use;
 pub use list::{Page, Query, Row, list};
 pub use pending::Pending;
@@ -25,7 +32,7 @@ pub use place::{Header, default_dir, import, latest, peek, valid_id, with_id};
 pub use tree::{Node, stats};
 
 use crate::message::{Message, now_ms};
-use file::SessionFile;
+use file::{Lost, SessionFile, another_name};
 use serde_json::{Map, Value, json};
 use std::{
     collections::HashMap,
@@ -47,8 +54,8 @@ pub enum SessionError {
     Foreign { path: PathBuf, reason: String },
     #[error("{} has session format {version}, this program writes {VERSION}; it was left as it is. Open it with a newer Atomic", path.display())]
     TooNew { path: PathBuf, version: u64 },
-    #[error("{} has session format {version}; this program reads {VERSION} and cannot migrate older files yet; it was left as it is", path.display())]
-    TooOld { path: PathBuf, version: u64 },
+    #[error("{} has {} MB, more than a session of {} MB that can be opened; it was left as it is. `atomic sessions export` writes it as text", path.display(), size / 1_000_000, reading::LARGEST / 1_000_000)]
+    TooLarge { path: PathBuf, size: u64 },
     #[error("cannot {action} {}: {source}", path.display())]
     Io { action: &'static str, path: PathBuf, source: std::io::Error },
     #[error("no entry {0} in this session")]
@@ -66,44 +73,12 @@ impl SessionError {
             SessionError::Locked(_) => "session_locked",
             SessionError::Foreign { .. } => "session_foreign",
             SessionError::TooNew { .. } => "session_too_new",
-            SessionError::TooOld { .. } => "session_too_old",
+            SessionError::TooLarge { .. } => "session_too_large",
             SessionError::Io { .. } => "session_io",
             SessionError::UnknownEntry(_) => "unknown_entry",
             SessionError::NotForkable(_) => "invalid_fork_entry",
             SessionError::Unsaved => "session_unsaved",
         }
-    }
-}
-
-/// One line after the header, and the message it carries.
-#[derive(Clone, Debug)]
-pub struct Entry {
-    pub raw: Arc<Value>,
-    message: Option<Arc<Message>>,
-}
-
-impl Entry {
-    fn new(raw: Value) -> Self {
-        let message = match raw.get("type").and_then(Value::as_str) {
-            Some("message") => raw.get("message").and_then(|m| serde_json::from_value(m.clone()).ok()),
-            _ => None,
-        };
-        Entry { raw: Arc::new(raw), message: message.map(Arc::new) }
-    }
-    pub fn kind(&self) -> &str {
-        self.str("type").unwrap_or("")
-    }
-    pub fn id(&self) -> &str {
-        self.str("id").unwrap_or("")
-    }
-    pub fn message(&self) -> Option<&Message> {
-        self.message.as_deref()
-    }
-    pub fn parent_id(&self) -> Option<&str> {
-        self.str("parentId")
-    }
-    pub(crate) fn str(&self, key: &str) -> Option<&str> {
-        self.raw.get(key).and_then(Value::as_str)
     }
 }
 
@@ -122,9 +97,22 @@ pub struct Session {
     dir: PathBuf,
     backing: Backing,
     entries: Vec<Entry>,
-    index: HashMap<String, usize>,
+    /// Of them, what is in the file; the rest waits until it can be written.
+    written: usize,
+    index: HashMap<Arc<str>, usize>,
     leaf: Option<String>,
     notices: Vec<String>,
+    /// The file could not be written, and the user knows.
+    in_trouble: bool,
+    news: Vec<News>,
+}
+
+/// What happened to the file, for the user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct News {
+    /// `info`, `warning`, `error`.
+    pub level: &'static str,
+    pub message: String,
 }
 
 impl Session {
@@ -162,16 +150,7 @@ impl Session {
         backing: impl FnOnce(&str, &Value) -> Backing,
     ) -> Self {
         let header = new_header(&id, cwd, parent);
-        Session {
-            backing: backing(&id, &header),
-            header,
-            id,
-            dir: dir.to_owned(),
-            entries: Vec::new(),
-            index: HashMap::new(),
-            leaf: None,
-            notices: Vec::new(),
-        }
+        Self::of(backing(&id, &header), header, id, dir.to_owned(), Vec::new())
     }
 
     /// Reads a file without locking it, writing to it, or minding who has it open: what is
@@ -182,19 +161,9 @@ impl Session {
     pub fn read(path: &Path) -> Result<Self, SessionError> {
         let (header, entries, notices) = SessionFile::read(path)?;
         let id = header.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let mut session = Session {
-            header,
-            id,
-            dir: path.parent().unwrap_or(Path::new(".")).to_owned(),
-            backing: Backing::Read(path.to_owned()),
-            entries: Vec::new(),
-            index: HashMap::new(),
-            leaf: None,
-            notices,
-        };
-        for raw in entries {
-            session.remember(Entry::new(raw));
-        }
+        let dir = path.parent().unwrap_or(Path::new(".")).to_owned();
+        let mut session = Self::of(Backing::Read(path.to_owned()), header, id, dir, notices);
+        entries.into_iter().for_each(|entry| session.remember(entry));
         Ok(session)
     }
 
@@ -205,20 +174,27 @@ impl Session {
             new_header(&id, cwd, None)
         })?;
         let id = opened.header.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let mut session = Session {
-            header: opened.header,
+        let dir = path.parent().unwrap_or(Path::new(".")).to_owned();
+        let mut session = Self::of(Backing::File(opened.file), opened.header, id, dir, opened.notices);
+        opened.entries.into_iter().for_each(|entry| session.remember(entry));
+        session.written = session.entries.len();
+        Ok(session)
+    }
+
+    fn of(backing: Backing, header: Value, id: String, dir: PathBuf, notices: Vec<String>) -> Self {
+        Session {
+            header,
             id,
-            dir: path.parent().unwrap_or(Path::new(".")).to_owned(),
-            backing: Backing::File(opened.file),
+            dir,
+            backing,
             entries: Vec::new(),
+            written: 0,
             index: HashMap::new(),
             leaf: None,
-            notices: opened.notices,
-        };
-        for raw in opened.entries {
-            session.remember(Entry::new(raw));
+            notices,
+            in_trouble: false,
+            news: Vec::new(),
         }
-        Ok(session)
     }
 
     /// The latest session of `cwd` in `dir`, or a new one if there is none.
@@ -275,7 +251,7 @@ impl Session {
     /// The last `session_info`; an empty name clears.
     pub fn name(&self) -> Option<String> {
         let last = self.entries.iter().rev().find(|e| e.kind() == "session_info")?;
-        last.str("name").filter(|n| !n.is_empty()).map(str::to_owned)
+        last.str("name").filter(|n| !n.is_empty())
     }
 
     pub fn has_entry(&self, id: &str) -> bool {
@@ -297,7 +273,7 @@ impl Session {
                 break;
             }
             path.push(entry);
-            next = entry.str("parentId");
+            next = entry.parent_id();
         }
         path.reverse();
         path
@@ -326,7 +302,11 @@ impl Session {
         self.append(kind, fields)
     }
 
-    /// Adds an entry below the leaf and writes it. On an error nothing was added.
+    /// Adds an entry below the leaf and writes it. What a file cannot take now is kept, told by
+    /// [`Session::take_news`], and written later.
+    ///
+    /// # Errors
+    /// There is no file yet, and none can be made: then nothing was added.
     pub fn append(&mut self, kind: &str, fields: Map<String, Value>) -> Result<Arc<Value>, SessionError> {
         let mut raw = Map::new();
         raw.insert("type".into(), kind.into());
@@ -334,25 +314,18 @@ impl Session {
         raw.insert("parentId".into(), self.leaf.clone().map_or(Value::Null, Value::String));
         raw.insert("timestamp".into(), iso(now_ms()).into());
         raw.extend(fields);
-        let entry = Entry::new(Value::Object(raw));
-        self.write(&entry)?;
-        let raw = entry.raw.clone();
-        self.remember(entry);
+        let raw = Arc::new(Value::Object(raw));
+        // It has a kind and an id, so it is one.
+        if let Some(entry) = Entry::of(&raw) {
+            self.add(entry)?;
+        }
         Ok(raw)
     }
 
     /// The branch in memory: what is appended to it is nobody's.
     pub fn throw_away(&self) -> Session {
-        let mut copy = Session {
-            header: self.header.clone(),
-            id: self.id.clone(),
-            dir: self.dir.clone(),
-            backing: Backing::Memory,
-            entries: Vec::new(),
-            index: HashMap::new(),
-            leaf: None,
-            notices: Vec::new(),
-        };
+        let mut copy =
+            Self::of(Backing::Memory, self.header.clone(), self.id.clone(), self.dir.clone(), Vec::new());
         for entry in self.path() {
             copy.remember(entry.clone());
         }
@@ -361,41 +334,116 @@ impl Session {
 
     /// Lets go of the file and its lock; what comes now is kept in memory only.
     pub fn close(&mut self) {
+        self.flush();
+        if self.in_trouble {
+            self.news.push(News {
+                level: "error",
+                message: format!(
+                    "{} entries of this session could not be written to the end",
+                    self.entries.len() - self.written
+                ),
+            });
+        }
         self.backing = Backing::Memory;
     }
 
-    fn write(&mut self, entry: &Entry) -> Result<(), SessionError> {
-        match &mut self.backing {
-            Backing::Memory | Backing::Read(_) => Ok(()),
-            Backing::File(file) => file.append(&[&entry.raw]),
-            Backing::Pending(path) => {
-                let spoken = matches!(entry.message(), Some(Message::User(_) | Message::Assistant(_)));
-                if spoken {
-                    let mut lines = vec![&self.header];
-                    lines.extend(self.entries.iter().map(|e| &*e.raw));
-                    lines.push(&entry.raw);
-                    self.backing = Backing::File(SessionFile::create(path, &lines)?);
+    /// What there is to tell of the file since the last time.
+    pub fn take_news(&mut self) -> Vec<News> {
+        std::mem::take(&mut self.news)
+    }
+
+    /// Writes what waits, and answers the file that the disk itself can be asked to keep. That
+    /// takes its time: elsewhere, and not through the open file, whose lock would outlive it.
+    pub fn flushed(&mut self) -> Option<PathBuf> {
+        self.flush();
+        match &self.backing {
+            Backing::File(file) => Some(file.path().to_owned()),
+            _ => None,
+        }
+    }
+
+    fn add(&mut self, entry: Entry) -> Result<(), SessionError> {
+        if let Backing::Pending(path) = &self.backing
+            && entry.is_spoken()
+        {
+            let mut all = self.entries.clone();
+            all.push(entry.clone());
+            self.backing = Backing::File(SessionFile::create(path, &self.header, &all)?);
+            self.remember(entry);
+            self.written = self.entries.len();
+            return Ok(());
+        }
+        self.remember(entry);
+        self.flush();
+        Ok(())
+    }
+
+    /// Everything that is not in the file yet.
+    fn flush(&mut self) {
+        let Backing::File(file) = &mut self.backing else { return };
+        let Some(due) = self.entries.get(self.written..).filter(|due| !due.is_empty()) else { return };
+        let path = file.path().to_owned();
+        let (again, at, what) = match file.append(due) {
+            Ok(()) => {
+                self.written = self.entries.len();
+                if std::mem::take(&mut self.in_trouble) {
+                    let message =
+                        format!("{} is written again, and nothing is missing in it", path.display());
+                    self.news.push(News { level: "info", message });
                 }
-                Ok(())
+                return;
             }
+            Err(Lost::Io(e)) => return self.fails(&path, &e.to_string()),
+            Err(Lost::Gone) => ("warning", path.clone(), "was deleted; it has been written again".to_owned()),
+            Err(Lost::Replaced) => {
+                let other = another_name(&path);
+                let what = format!(
+                    "is not what this session wrote any more, and is left alone; the session goes on in {}",
+                    other.display()
+                );
+                ("error", other, what)
+            }
+        };
+        match SessionFile::create(&at, &self.header, &self.entries) {
+            Ok(file) => {
+                self.backing = Backing::File(file);
+                self.written = self.entries.len();
+                self.in_trouble = false;
+                self.news.push(News { level: again, message: format!("{} {what}", path.display()) });
+            }
+            Err(e) => self.fails(&path, &e.to_string()),
+        }
+    }
+
+    /// Told once, until it goes well again.
+    fn fails(&mut self, path: &Path, why: &str) {
+        if !std::mem::replace(&mut self.in_trouble, true) {
+            let message = format!(
+                "{} cannot be written: {why}. What is said now is kept in memory, and written as soon as it can be",
+                path.display()
+            );
+            self.news.push(News { level: "error", message });
         }
     }
 
     fn remember(&mut self, entry: Entry) {
-        let id = entry.id().to_owned();
-        self.leaf = Some(id.clone());
-        self.index.insert(id, self.entries.len());
+        self.leaf = Some(entry.id().to_owned());
+        self.index.insert(entry.shared_id(), self.entries.len());
         self.entries.push(entry);
     }
 
     /// 8 hex digits, unique in the file.
     fn new_entry_id(&self) -> String {
-        loop {
-            let random = uuid::Uuid::now_v7().as_u128() as u32;
-            let id = format!("{random:08x}");
-            if !self.index.contains_key(&id) {
-                return id;
-            }
+        random_id(|id| self.index.contains_key(id))
+    }
+}
+
+fn random_id(taken: impl Fn(&str) -> bool) -> String {
+    loop {
+        let random = uuid::Uuid::now_v7().as_u128() as u32;
+        let id = format!("{random:08x}");
+        if !taken(&id) {
+            return id;
         }
     }
 }

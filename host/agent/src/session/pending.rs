@@ -29,17 +29,18 @@ impl Session {
     /// On this branch, in their order.
     pub fn pending_deliveries(&self) -> Vec<Pending> {
         let path = self.path();
-        let note = |e: &'_ Entry, key: &str| Some(e.raw.get(RECONCILIATION)?.get(key)?.clone());
+        let note = |e: &'_ Entry, key: &str| Some(e.get(RECONCILIATION)?.get(key)?.clone());
         let mut settled: HashSet<String> = HashSet::new();
-        for entry in &path {
+        let of_it = |e: &&&Entry| e.kind() == "custom_message" || e.kind() == "context_edit";
+        for entry in path.iter().filter(of_it) {
             if let Some(Value::String(id)) = note(entry, "consumes") {
                 settled.insert(id);
             }
             if entry.kind() == "context_edit"
-                && entry.raw.get("replacement") == Some(&Value::Null)
+                && entry.get("replacement") == Some(Value::Null)
                 && let Some(target) = entry.str("targetId")
             {
-                settled.insert(target.to_owned());
+                settled.insert(target);
             }
         }
         let pending = path.into_iter().filter(|e| e.kind() == "custom_message" && !settled.contains(e.id()));
@@ -49,11 +50,11 @@ impl Session {
                 Some(Pending {
                     entry_id: e.id().to_owned(),
                     place,
-                    custom_type: e.str("customType").unwrap_or_default().to_owned(),
-                    content: serde_json::from_value(e.raw.get("content")?.clone()).ok()?,
-                    details: e.raw.get("details").cloned(),
-                    timestamp: e.raw.get("timestamp").cloned().unwrap_or_default(),
-                    stage_admission_key: e.raw.get("stageAdmissionKey").cloned(),
+                    custom_type: e.str("customType").unwrap_or_default(),
+                    content: serde_json::from_value(e.get("content")?).ok()?,
+                    details: e.get("details"),
+                    timestamp: e.get("timestamp").unwrap_or_default(),
+                    stage_admission_key: e.get("stageAdmissionKey"),
                     display: note(e, "display") == Some(Value::Bool(true)),
                 })
             })

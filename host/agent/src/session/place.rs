@@ -1,6 +1,6 @@
 //! Where sessions live and which one is the latest.
 
-use super::{SessionError, file};
+use super::{SessionError, reading};
 use serde_json::Value;
 use std::{
     io::{BufRead, BufReader, Read},
@@ -94,7 +94,7 @@ pub fn peek(path: &Path) -> Result<Header, SessionError> {
     let mut line = Vec::new();
     let file = std::fs::File::open(path).map_err(fail)?;
     BufReader::new(file.take(LONGEST)).read_until(b'\n', &mut line).map_err(fail)?;
-    let header = file::header(&line, path)?;
+    let (header, _) = reading::header(&line, path)?;
     let text = |key: &str| header.get(key).and_then(Value::as_str);
     Ok(Header {
         id: text("id").unwrap_or_default().to_owned(),
@@ -134,7 +134,7 @@ pub fn import(from: &Path, dir: &Path, cwd: &Path) -> Result<PathBuf, SessionErr
     let mut file = BufReader::new(std::fs::File::open(from).map_err(read)?);
     let mut line = Vec::new();
     file.read_until(b'\n', &mut line).map_err(read)?;
-    let mut first = file::header(&line, from)?;
+    let (mut first, _) = reading::header(&line, from)?;
     let taken = std::fs::read_dir(dir).is_ok_and(|all| {
         let ends = format!("_{}.jsonl", header.id);
         all.flatten().any(|e| e.file_name().to_string_lossy().ends_with(&ends))

@@ -34,7 +34,7 @@ pub struct Node {
 
 /// The last pushed is shown first; a parting is one step further in.
 fn push<'e>(open: &mut Vec<(&'e Entry, usize)>, mut list: Vec<&'e Entry>, depth: usize) {
-    list.sort_by(|a, b| a.str("timestamp").cmp(&b.str("timestamp")));
+    list.sort_by(|a, b| a.timestamp().cmp(b.timestamp()));
     let depth = depth + usize::from(list.len() > 1);
     open.extend(list.into_iter().rev().map(|e| (e, depth)));
 }
@@ -70,8 +70,8 @@ impl Session {
                 kind: entry.kind().to_owned(),
                 role: entry.role().map(str::to_owned),
                 text: entry.preview(),
-                label: labels.get(entry.id()).map(|(label, _)| (*label).to_owned()),
-                timestamp: entry.str("timestamp").unwrap_or_default().to_owned(),
+                label: labels.get(entry.id()).cloned(),
+                timestamp: entry.timestamp().to_owned(),
                 depth,
                 on_path: on_path.contains(entry.id()),
             });
@@ -104,27 +104,22 @@ impl Session {
 }
 
 impl Entry {
-    /// Of a message.
-    pub fn role(&self) -> Option<&str> {
-        self.raw.get("message")?.get("role")?.as_str()
-    }
-
     /// Its beginning on one line, for lists.
     pub fn preview(&self) -> String {
         let text = match (self.kind(), self.message()) {
             ("message", Some(message)) => of_message(message),
-            ("custom_message", _) => of_content(self.raw.get("content")),
+            ("custom_message", _) => of_content(self.get("content").as_ref()),
             ("compaction" | "branch_summary" | "session_summary", _) => {
-                self.str("summary").unwrap_or_default().to_owned()
+                self.str("summary").unwrap_or_default()
             }
             ("model_change", _) => format!(
                 "{}/{}",
                 self.str("provider").unwrap_or_default(),
                 self.str("modelId").unwrap_or_default()
             ),
-            ("thinking_level_change", _) => self.str("thinkingLevel").unwrap_or_default().to_owned(),
-            ("session_info", _) => self.str("name").unwrap_or_default().to_owned(),
-            ("custom", _) => self.str("customType").unwrap_or_default().to_owned(),
+            ("thinking_level_change", _) => self.str("thinkingLevel").unwrap_or_default(),
+            ("session_info", _) => self.str("name").unwrap_or_default(),
+            ("custom", _) => self.str("customType").unwrap_or_default(),
             _ => String::new(),
         };
         one_line(&text)
@@ -212,9 +207,7 @@ pub fn stats(session: &Session) -> Value {
                 add(&m.usage);
             }
             _ => {
-                if let Some(of) =
-                    entry.raw.get("usage").and_then(|u| serde_json::from_value::<Usage>(u.clone()).ok())
-                {
+                if let Some(of) = entry.get("usage").and_then(|u| serde_json::from_value::<Usage>(u).ok()) {
                     add(&of);
                 }
             }

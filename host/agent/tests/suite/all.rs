@@ -16,6 +16,8 @@ mod recovering;
 mod recovery;
 mod requests;
 mod sessions;
+mod store;
+mod switching;
 mod told;
 mod tool_calls;
 mod tree;

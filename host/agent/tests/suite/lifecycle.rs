@@ -104,8 +104,8 @@ async fn a_handler_keeps_the_session_and_a_run_goes_on() {
     rig.prompt("go").await.unwrap();
     rig.model.speaking.notified().await;
     let path = other(&rig, "elsewhere");
-    let user = rig.handle.view(|v| v.entries.iter().find(|e| e["message"]["role"] == "user").cloned());
-    let id = user.unwrap()["id"].as_str().unwrap().to_owned();
+    let user = rig.handle.view(|v| v.entries.iter().find(|e| e.role() == Some("user")).cloned());
+    let id = user.unwrap().id().to_owned();
     let fork = Op::Fork { entry_id: id, position: ForkPosition::Before, origin: None };
     for op in [switch(&path), fork, Op::Clone { origin: None }] {
         assert_eq!(rig.handle.request(op).await.unwrap(), json!({"cancelled": true}));

@@ -260,7 +260,7 @@ impl Hooks for Log {
         self.line(format!("tool_call toolName={} input={}", call.tool_name, call.input)).await;
         if let Some(handle) = &*self.handle.lock().unwrap() {
             let kinds = handle.view(|v| {
-                let kind = |e: &Arc<Value>| e["message"]["role"].as_str().unwrap_or("").to_owned();
+                let kind = |e: &atomic_agent::session::Entry| e.role().unwrap_or("").to_owned();
                 v.entries.iter().map(kind).collect()
             });
             self.seen.lock().unwrap().push(kinds);

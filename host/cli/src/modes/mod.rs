@@ -64,7 +64,7 @@ pub async fn run(
     let mut stdio = stdio::take(&elsewhere)
         .map_err(|e| Card::new("cli::stdio", "stdout cannot be kept for the program").why(e.to_string()))?;
     if chosen != Chosen::Lines && !terminal {
-        prepend_stdin(&mut args.messages);
+        args.stdin = piped();
     }
     let result = match chosen {
         Chosen::Lines => supervised(paths, &args, words, &mut stdio).await,
@@ -196,7 +196,7 @@ async fn in_process(
 ) -> Result<u8, Card> {
     let mode = if chosen == Chosen::Json { Mode::Json } else { Mode::Print };
     // What will be said is only known once flags took their values; a message there must be.
-    if args.messages.is_empty() {
+    if args.messages.is_empty() && args.stdin.is_none() {
         return Err(Card::new("cli::no_message", "there is nothing to answer")
             .help("give a message: atomic -p \"What does this do?\", or pipe one in"));
     }
@@ -218,20 +218,14 @@ async fn in_process(
     }
 }
 
-/// What is piped in comes before the first message.
-fn prepend_stdin(messages: &mut Vec<String>) {
+/// What is piped in, if anything.
+fn piped() -> Option<String> {
     let mut bytes = Vec::new();
     // An unreadable stdin (closed, a folder) is the same as an empty one.
     let _ = std::io::stdin().lock().read_to_end(&mut bytes);
     let text = String::from_utf8_lossy(&bytes);
     let text = text.trim_end();
-    if text.is_empty() {
-        return;
-    }
-    match messages.first_mut() {
-        Some(first) => *first = format!("{text}\n{first}"),
-        None => messages.push(text.to_owned()),
-    }
+    (!text.is_empty()).then(|| text.to_owned())
 }
 
 #[cfg(test)]

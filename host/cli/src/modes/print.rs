@@ -100,12 +100,12 @@ pub async fn say_all(
     let mut signals = signals::listen(false)
         .map_err(|e| Card::new("cli::signals", "signals cannot be listened to").why(e.to_string()))?;
     let mut outcome = Outcome::default();
-    for text in std::mem::take(&mut launched.messages) {
+    for said in std::mem::take(&mut launched.messages) {
         let handle = launched.handle.clone();
         let turn = async {
             let prompt = Op::Prompt {
-                text,
-                images: Vec::new(),
+                text: said.text,
+                images: said.images,
                 streaming_behavior: None,
                 source: InputSource::Interactive,
             };

@@ -294,18 +294,14 @@ impl Serve {
 
 /// More than what every session begins with.
 fn has_content(view: &View) -> bool {
-    let begins = |e: &Value| matches!(e["type"].as_str(), Some("model_change" | "thinking_level_change"));
-    view.entries.iter().any(|e| !begins(e))
+    view.entries.iter().any(|e| !matches!(e.kind(), "model_change" | "thinking_level_change"))
 }
 
 fn resumed(launched: &Launched) -> Option<Resumed> {
     let (name, entries) = launched.handle.view(|v| (v.session_name.clone(), v.entries.clone()));
-    let role = |e: &Value| e["message"]["role"].as_str().map(str::to_owned);
-    let messages =
-        entries.iter().filter(|e| role(e).is_some_and(|r| r == "user" || r == "assistant")).count();
-    let last = entries.iter().rev().find(|e| role(e).as_deref() == Some("user"));
-    let last = last.and_then(|e| serde_json::from_value::<Message>(e["message"].clone()).ok());
-    let last = match last {
+    let messages = entries.iter().filter(|e| matches!(e.role(), Some("user" | "assistant"))).count();
+    let last = entries.iter().rev().find(|e| e.role() == Some("user"));
+    let last = match last.and_then(|e| e.message()) {
         Some(Message::User(m)) => Some(m.content.plain_text()),
         _ => None,
     };
@@ -314,5 +310,10 @@ fn resumed(launched: &Launched) -> Option<Resumed> {
 
 fn catalogue(launched: &Launched) -> Catalogue {
     let extensions = &launched.extensions;
-    Catalogue { commands: extensions.commands(), extensions: extensions.list(), graves: extensions.graves() }
+    Catalogue {
+        commands: extensions.commands(),
+        lent: launched.handle.view(|v| v.lent.clone()),
+        extensions: extensions.list(),
+        graves: extensions.graves(),
+    }
 }

@@ -2,7 +2,7 @@
 //! over the engine's stdin and stdout. The first line each way is a hello with the protocol's
 //! number; nothing of it is inherited by the engine's children.
 
-use crate::card::Card;
+use crate::{card::Card, said::Said};
 use atomic_agent::{
     digest::Digest,
     event::Event,
@@ -10,6 +10,7 @@ use atomic_agent::{
     hooks::{CommandInfo, StartReason},
     lossy_path,
     op::{Op, OpError},
+    prompt::lent::LentCommand,
 };
 use atomic_extensions::LoadedInfo;
 use serde::{Deserialize, Serialize};
@@ -86,7 +87,7 @@ pub enum FromEngine {
         catalogue: Catalogue,
         warnings: Vec<Card>,
         /// What is left of the command line to say.
-        messages: Vec<String>,
+        messages: Vec<Said>,
         /// The session is not a new one.
         resumed: Option<Resumed>,
     },
@@ -132,7 +133,22 @@ pub struct Resumed {
 #[serde(rename_all = "camelCase")]
 pub struct Catalogue {
     pub commands: Vec<CommandInfo>,
+    /// Prompt templates and skills.
+    pub lent: Vec<LentCommand>,
     pub extensions: Vec<LoadedInfo>,
     /// What cannot be given back.
     pub graves: Option<String>,
+}
+
+impl Catalogue {
+    /// Those of extensions first; the others are named after whose they are.
+    pub fn all_commands(&self) -> Vec<CommandInfo> {
+        let lent = self.lent.iter().map(|c| CommandInfo {
+            name: c.name.clone(),
+            description: Some(c.description.clone()),
+            extension: c.source_info.scope.clone(),
+            path: c.source_info.path.clone(),
+        });
+        self.commands.iter().cloned().chain(lent).collect()
+    }
 }

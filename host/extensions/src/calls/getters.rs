@@ -2,10 +2,9 @@
 
 use super::{Asker, Outcome, body, json as encoded, unsupported};
 use crate::convert::path;
-use atomic_agent::{compact::CompactOptions, op::Op};
+use atomic_agent::{compact::CompactOptions, model::Models, op::Op, providers::ScopedModel, session::Entry};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::sync::Arc;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -50,8 +49,7 @@ fn context(a: &Asker, get: &Get) -> Outcome {
     match get.member.as_str() {
         "orchestrationContext" => return encoded(&a.host.config().orchestration_context),
         "subagentPolicy" => return encoded(&a.host.config().subagent_policy),
-        // The program has no choice of models to switch between yet: an empty one.
-        "scopedModels" => return encoded(&[(); 0]),
+        "scopedModels" => return encoded(&scoped(a)),
         _ => {}
     }
     let engine = a.host.engine(&format!("ctx.{}", get.member))?;
@@ -73,10 +71,24 @@ fn context(a: &Asker, get: &Get) -> Outcome {
     })
 }
 
+fn scoped(a: &Asker) -> Vec<Value> {
+    let providers = a.host.engine("ctx.scopedModels").ok().and_then(|e| e.models().cloned());
+    let Some(providers) = providers else { return Vec::new() };
+    let row = |s: ScopedModel| {
+        let model = providers.get(&s.provider, &s.id)?;
+        let mut row = json!({"model": model.info()});
+        if let Some(level) = s.thinking {
+            row["thinkingLevel"] = json!(level);
+        }
+        Some(row)
+    };
+    providers.scope().into_iter().filter_map(row).collect()
+}
+
 fn session(a: &Asker, get: &Get) -> Outcome {
     let engine = a.host.engine(&format!("sessionManager.{}", get.member))?;
     engine.view(|v| {
-        let entry = |id: &str| v.entries.iter().find(|e| id_of(e) == Some(id)).cloned();
+        let entry = |id: &str| v.entries.iter().find(|e| e.id() == id);
         match get.member.as_str() {
             "cwd" => encoded(&path(&v.cwd)),
             "sessionDir" => encoded(&path(&v.session_dir)),
@@ -85,7 +97,7 @@ fn session(a: &Asker, get: &Get) -> Outcome {
             "sessionName" => encoded(&v.session_name),
             "sessionNameState" => encoded(&match &v.session_name {
                 Some(name) => json!({"state": "named", "name": name}),
-                None if v.entries.iter().any(|e| kind(e) == Some("session_info")) => {
+                None if v.entries.iter().any(|e| e.kind() == "session_info") => {
                     json!({"state": "cleared"})
                 }
                 None => json!({"state": "unset"}),
@@ -105,20 +117,15 @@ fn session(a: &Asker, get: &Get) -> Outcome {
     })
 }
 
-fn kind(entry: &Value) -> Option<&str> {
-    entry.get("type").and_then(Value::as_str)
-}
-
 /// What the last answer on the branch has used; not known right after a compaction.
-fn usage(entries: &[Arc<Value>], leaf: Option<&str>, context_window: u64) -> Value {
+fn usage(entries: &[Entry], leaf: Option<&str>, context_window: u64) -> Value {
     let mut tokens = None;
     for entry in branch(entries, leaf).iter().rev() {
-        if kind(entry) == Some("compaction") {
+        if entry.kind() == "compaction" {
             break;
         }
-        let message =
-            entry.get("message").filter(|m| m.get("role").and_then(Value::as_str) == Some("assistant"));
-        let Some(usage) = message.and_then(|m| m.get("usage")) else { continue };
+        let message = entry.get("message").filter(|_| entry.role() == Some("assistant"));
+        let Some(usage) = message.as_ref().and_then(|m| m.get("usage")) else { continue };
         let of = |key: &str| usage.get(key).and_then(Value::as_u64).unwrap_or(0);
         let sum = of("input") + of("output") + of("cacheRead") + of("cacheWrite");
         let used = of("totalTokens").max(sum);
@@ -143,23 +150,16 @@ pub(super) fn aborted(a: &Asker) -> impl Future<Output = Outcome> + Send + use<>
     }
 }
 
-fn id_of(entry: &Value) -> Option<&str> {
-    entry.get("id").and_then(Value::as_str)
-}
-
 /// Last label wins; one without text clears.
-fn label(entries: &[Arc<Value>], id: &str) -> Option<String> {
-    let is_label = |e: &&Arc<Value>| {
-        e.get("type").and_then(Value::as_str) == Some("label")
-            && e.get("targetId").and_then(Value::as_str) == Some(id)
-    };
-    entries.iter().rfind(is_label)?.get("label").and_then(Value::as_str).map(str::to_owned)
+fn label(entries: &[Entry], id: &str) -> Option<String> {
+    let labels = entries.iter().rev().filter(|e| e.kind() == "label");
+    let last = labels.map(Entry::raw).find(|e| e.get("targetId").and_then(Value::as_str) == Some(id))?;
+    last.get("label").and_then(Value::as_str).map(str::to_owned)
 }
 
 /// Root to `from`.
-fn branch(entries: &[Arc<Value>], from: Option<&str>) -> Vec<Arc<Value>> {
-    let by_id: std::collections::HashMap<&str, &Arc<Value>> =
-        entries.iter().filter_map(|e| Some((id_of(e)?, e))).collect();
+fn branch(entries: &[Entry], from: Option<&str>) -> Vec<Entry> {
+    let by_id: std::collections::HashMap<&str, &Entry> = entries.iter().map(|e| (e.id(), e)).collect();
     let mut path = Vec::new();
     let mut next = from;
     while let Some(entry) = next.and_then(|id| by_id.get(id)) {
@@ -168,7 +168,7 @@ fn branch(entries: &[Arc<Value>], from: Option<&str>) -> Vec<Arc<Value>> {
         if path.len() > entries.len() {
             break;
         }
-        next = entry.get("parentId").and_then(Value::as_str);
+        next = entry.parent_id();
     }
     path.reverse();
     path

@@ -229,11 +229,13 @@ pub(super) fn call(a: &Asker, op: &str, bytes: &[u8]) -> Outcome {
             return json(&all);
         }
         "commands.getAll" => {
+            let lent = a.host.engine(op).map(|e| e.view(|v| v.lent.clone())).unwrap_or_default();
             let all: Vec<Value> = a
                 .host
                 .command_list()
                 .into_iter()
                 .map(|c| json!({"name": c.name, "description": c.description, "source": "extension", "sourceInfo": source_info(a, &c.extension, &c.path)}))
+                .chain(lent.iter().map(|c| json!(c)))
                 .collect();
             return json(&all);
         }

@@ -41,7 +41,10 @@ impl Hooks for Extensions {
 
     async fn resources_discover(&self, reason: StartReason) -> Resources {
         let mut found = Resources::default();
-        let Some(subs) = self.subs(RESOURCES_DISCOVER) else { return found };
+        let Some(subs) = self.subs(RESOURCES_DISCOVER) else {
+            self.found(&found);
+            return found;
+        };
         let cwd = self.config().cwd.clone();
         let event = convert::resources_discover(&cwd, reason);
         self.chain(
@@ -66,7 +69,12 @@ impl Hooks for Extensions {
             },
         )
         .await;
+        self.found(&found);
         found
+    }
+
+    fn resources(&self) -> Resources {
+        self.last_found()
     }
 
     async fn input(&self, input: Input) -> InputOutcome {

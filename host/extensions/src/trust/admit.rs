@@ -89,9 +89,7 @@ impl Extensions {
             self.notify_all(SESSION_START, &new, &convert::session_start(StartReason::Startup, None)).await;
         }
         self.resources_discover(StartReason::Startup).await;
-        let around = self.config().surroundings.clone().filter(|_| project_trusted);
-        let context_files = around.map(|a| a.context_files());
-        Some(Bootstrap { project_trusted, context_files })
+        Some(Bootstrap { project_trusted })
     }
 
     /// Of a session whose own folder is gone. Without a yes the engine ends (events.md B.7).

@@ -25,7 +25,6 @@ pub(crate) use ask::{TrustCall, allowed, is_trust_call};
 pub(crate) use survey::Judged;
 
 use crate::discover::Listed;
-use atomic_agent::hooks::ContextFile;
 use std::{
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
@@ -62,8 +61,6 @@ pub trait Surroundings: Send + Sync + std::fmt::Debug {
     /// What the user's settings say now of what is loaded: the list of `extensions`, and the names
     /// that are not. An error is a sentence for a person; what was read before goes on.
     fn of_user(&self) -> Result<(Option<Listed>, Vec<String>), String>;
-    /// What a trusted project says to the model; the user's own first.
-    fn context_files(&self) -> Vec<ContextFile>;
     /// Writes down that an extension is (not) to load; answers all that are not.
     fn set_disabled(&self, name: &str, disabled: bool) -> Result<Vec<String>, String>;
 }

@@ -340,3 +340,21 @@ fn a_model_that_is_there_but_cannot_be_used_says_why() {
         assert!(!error.contains("hunter22"), "{error}");
     }
 }
+
+#[test]
+fn files_that_changed_are_read_again_but_a_secret_nobody_knew_is_not_taken_in() {
+    let (dir, set) = set(&[("NEW_KEY", "n"), ("ANTHROPIC_API_KEY", "a")], LOCAL);
+    write(
+        dir.path(),
+        r#"{"providers": {
+            "other": {"baseUrl": "http://x", "api": "openai-completions", "apiKey": "$NEW_KEY", "models": [{"id": "m"}]},
+            "plain": {"baseUrl": "http://x", "api": "openai-completions", "apiKey": "k", "models": [{"id": "n"}]}
+        }}"#,
+    );
+    let again = set.reload();
+    assert_eq!(name(again.find(&Selection::model("plain/n"))), "plain/n");
+    let text = name(again.find(&Selection::model("other/m")));
+    assert!(text.starts_with("models::no_key") && text.contains("NEW_KEY"), "{text}");
+    assert!(name(again.find(&Selection::model("local/gpt-5"))).contains("no provider \"local\""));
+    assert_eq!(name(again.find(&Selection::model("haiku"))), "anthropic/claude-haiku-4-5");
+}

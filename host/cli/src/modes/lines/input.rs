@@ -19,6 +19,8 @@ pub enum Line {
         now: bool,
     },
     New,
+    Login(String),
+    Logout(String),
     /// With what matters, in the user's words.
     Compact(Option<String>),
     Session(Wish),
@@ -33,9 +35,13 @@ pub enum Line {
 }
 
 /// The program's own commands, with what they do.
-pub const OWN: [(&str, &str); 15] = [
+pub const OWN: [(&str, &str); 19] = [
     ("/reload [NAME]... [--now]", "take in changed extensions; --now aborts the run first"),
     ("/extensions [disable|enable NAME]", "what is loaded; switch one off or on"),
+    ("/model [NAME]", "which model answers; NAME chooses another, :LEVEL sets how much it thinks"),
+    ("/thinking [LEVEL]", "how much the model thinks"),
+    ("/login PROVIDER", "store a key; it is not shown"),
+    ("/logout PROVIDER", "remove a stored key"),
     ("/trust", "whether this folder is trusted, and another answer"),
     ("/new", "another session"),
     ("/compact [WHAT MATTERS]", "shorten the conversation: lines go, none is written"),
@@ -73,7 +79,18 @@ pub fn parse(line: &str, commands: &[CommandInfo]) -> Line {
         "quit" => Line::Quit,
         "exit" if !commands.iter().any(|c| c.name == name) => Line::Quit,
         "help" => Line::Help,
-        "extensions" | "trust" => {
+        "login" | "logout" => {
+            let provider = words.next().unwrap_or_default().to_owned();
+            match (provider.is_empty(), name) {
+                (true, _) => Line::Unknown(
+                    Card::new("cli::no_provider", format!("/{name} needs the name of a provider"))
+                        .help("`atomic auth list` shows the providers"),
+                ),
+                (false, "login") => Line::Login(provider),
+                (false, _) => Line::Logout(provider),
+            }
+        }
+        "extensions" | "trust" | "model" | "thinking" => {
             Line::Host { name: name.to_owned(), args: words.collect::<Vec<_>>().join(" ") }
         }
         "new" => Line::New,

@@ -8,6 +8,7 @@
 mod compact_lines;
 mod dialog;
 mod input;
+mod keys;
 mod reader;
 mod reload_lines;
 mod sessions;
@@ -18,6 +19,7 @@ mod wrap;
 use super::end;
 use crate::{
     card::Card,
+    said::Said,
     signals::{self, Signal},
     stdio::{self, Stdio},
     supervise::{Desk, First},
@@ -53,8 +55,10 @@ struct Prompt<'a> {
     waiting: usize,
     /// A command of the user runs.
     bash: bool,
+    /// The next line is the key of this provider.
+    login: Option<keys::Asked>,
     /// Messages that wait for their turn: of the command line, or typed while a run ends.
-    first: VecDeque<String>,
+    first: VecDeque<Said>,
     ready: bool,
     interrupted: bool,
     /// Nobody types any more. Over a pipe that ends the program once it is idle.
@@ -99,6 +103,7 @@ pub async fn run(mut desk: Desk, stdio: &mut Stdio) -> Result<u8, Card> {
         lists: Lists::default(),
         waiting: 0,
         bash: false,
+        login: None,
         first: VecDeque::new(),
         ready: false,
         interrupted: false,
@@ -237,17 +242,18 @@ impl Prompt<'_> {
     fn say_first(&mut self) {
         if self.idle()
             && self.dialogs.is_empty()
-            && let Some(text) = self.first.pop_front()
+            && let Some(said) = self.first.pop_front()
         {
-            self.say(text);
+            self.say(said);
         }
     }
 
-    fn say(&mut self, text: String) {
+    fn say(&mut self, said: Said) {
+        let Said { text, images } = said;
         self.view.typed(&text);
         self.ask(Op::Prompt {
             text,
-            images: Vec::new(),
+            images,
             // A run may begin between here and there; then this steers it.
             streaming_behavior: Some(StreamingBehavior::Steer),
             source: InputSource::Interactive,
@@ -330,6 +336,10 @@ impl Prompt<'_> {
             Some(Signal::Terminate | Signal::HangUp) | None => return Next::Quit { from_signal: true },
             Some(Signal::Interrupt) => {}
         }
+        if self.login.take().is_some() {
+            self.view.remark("no key was stored");
+            return Next::Go;
+        }
         let busy = !self.ready || !self.desk.handle.view(|v| v.idle) || self.bash;
         if busy {
             self.abort();
@@ -354,7 +364,7 @@ impl Prompt<'_> {
                 self.aborting = Some(Instant::now());
                 self.view.remark("aborting");
                 // What was queued comes back: nothing is sent later that the user has given up.
-                let held: Vec<String> = self.first.drain(..).collect();
+                let held: Vec<String> = self.first.drain(..).map(|said| said.text).collect();
                 self.view.taken_back(&serde_json::json!({"steering": held}));
                 self.ask(Op::Abort);
                 self.ask(Op::ClearQueue);
@@ -393,6 +403,10 @@ impl Prompt<'_> {
     fn line(&mut self, line: &str) -> Next {
         self.interrupted = false;
         self.view.line_was_typed();
+        if let Some(asked) = self.login.take() {
+            self.key_was_typed(asked, line);
+            return Next::Go;
+        }
         if self.dialogs.asking() {
             match self.dialogs.answer(line) {
                 dialog::Reply::Answer(id, answer) => self.desk.handle.send(Op::Answer { id, answer }),
@@ -402,11 +416,13 @@ impl Prompt<'_> {
             return Next::Go;
         }
         let catalogue = self.desk.catalogue();
-        let commands = catalogue.commands;
+        let commands = catalogue.all_commands();
         match input::parse(line, &commands) {
             Line::Nothing => {}
             Line::Quit => return Next::Quit { from_signal: false },
             Line::Help => self.view.help(&commands),
+            Line::Login(provider) => self.ask_for_key(provider),
+            Line::Logout(provider) => self.remove_key(&provider),
             Line::Host { name, args } => self.ask(Op::HostCommand { name, args }),
             Line::Reload { names, now } => self.ask(Op::Reload { names, now, origin: None }),
             Line::New => self.ask(Op::NewSession { parent_session: None, origin: None, setup: vec![] }),
@@ -419,8 +435,8 @@ impl Prompt<'_> {
                 self.ask(Op::UserBash { command, exclude_from_context: hidden });
             }
             Line::Unknown(card) => self.view.card(&card),
-            Line::Say(text) if self.aborting.is_some() => self.first.push_back(text),
-            Line::Say(text) => self.say(text),
+            Line::Say(text) if self.aborting.is_some() => self.first.push_back(text.into()),
+            Line::Say(text) => self.say(text.into()),
         }
         Next::Go
     }

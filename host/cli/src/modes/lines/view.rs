@@ -236,7 +236,7 @@ impl<W: Write> View<W> {
             self.line(&format!("  {command:<28}{what}"));
         }
         if !commands.is_empty() {
-            self.line("Of extensions:");
+            self.line("Of extensions, prompt templates and skills:");
         }
         for c in commands {
             let what = sanitize::line(c.description.as_deref().unwrap_or_default(), RECALLED);

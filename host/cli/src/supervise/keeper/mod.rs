@@ -8,7 +8,7 @@ use super::{
     pages,
     wire::{Catalogue, FromEngine, Hello, PROTOCOL, Resumed, ToEngine},
 };
-use crate::{card::Card, paths::Paths};
+use crate::{card::Card, paths::Paths, said::Said};
 use atomic_agent::{
     digest::Digest,
     event::{Event, UnansweredCall},
@@ -57,7 +57,7 @@ pub type Started = Result<First, Card>;
 pub struct First {
     pub warnings: Vec<Card>,
     /// What is left of the command line to say.
-    pub messages: Vec<String>,
+    pub messages: Vec<Said>,
     pub resumed: Option<Resumed>,
 }
 
