@@ -214,7 +214,7 @@ fn a_request_that_was_too_long_is_made_again_with_less() {
     assert_eq!(of(&events, "agent_end")[2]["willRetry"], true);
     let end = of(&events, "compaction_end")[0];
     assert_eq!((&end["reason"], &end["willRetry"]), (&json!("overflow"), &json!(true)));
-    let sent = server.requests()[3].body["messages"].clone();
+    let sent = server.requests()[4].body["messages"].clone();
     assert!(session::text(&sent[1]).ends_with("[User]: three"), "the question is asked: {sent}");
     let file = the_session(&home);
     let backup = compactions(&file)[0]["details"]["backupPath"].as_str().unwrap().to_owned();
@@ -266,7 +266,7 @@ fn b61_a_planner_that_fails_at_the_threshold_leaves_the_transcript_and_is_told()
         told.contains(r#""reason":"threshold","aborted":false,"willRetry":false,"fromExtension":false"#),
         "{told}"
     );
-    let sent = server.requests()[4].body["messages"].as_array().unwrap().len();
+    let sent = server.requests()[3].body["messages"].as_array().unwrap().len();
     assert_eq!(sent, 6, "the next request is what it would have been");
     assert!(compactions(&the_session(&home)).is_empty());
 }

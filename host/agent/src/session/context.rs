@@ -136,7 +136,7 @@ impl Session {
                 }
             }
         }
-        summary.map(str::to_owned)
+        summary
     }
 
     /// The first entry behind this one that a model is shown.
