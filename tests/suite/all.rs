@@ -37,6 +37,7 @@ mod pins;
 mod program;
 mod prompt;
 mod refusals;
+mod session_files;
 mod sessions;
 mod small_server;
 mod supervisor;
