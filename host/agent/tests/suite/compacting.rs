@@ -69,7 +69,7 @@ async fn one_that_began_by_itself_gives_way_to_one_that_is_asked_for() {
 }
 
 #[tokio::test]
-async fn abort_compaction_ends_the_waiting_and_the_prompt_goes_on() {
+async fn b64_abort_compaction_ends_the_waiting_and_the_prompt_goes_on() {
     let steps =
         [Step::Text(lines("a")), Step::Text(lines("b")), Step::UntilAborted("1,2\n"), Step::Text("here")];
     let mut rig = small(steps).start().await;
@@ -167,6 +167,53 @@ async fn a_new_session_ends_a_compaction_of_the_old_one() {
     rig.run("three").await;
     assert_eq!(rig.model.request(3).messages.len(), 1);
     assert!(!old.iter().any(|l| l["type"] == "compaction"));
+}
+
+#[tokio::test]
+async fn what_is_still_too_much_behind_a_compaction_ends_the_run_and_the_boundary_stays() {
+    let steps =
+        [Step::Text(lines("a")), Step::Text("b"), Step::Calls(vec![call("1", "big")]), Step::Text("1,2\n")];
+    let rig = small(steps);
+    let rig = Build { tools: vec![std::sync::Arc::new(huge())], ..rig }.start().await;
+    for text in ["one", "two", "three"] {
+        rig.run(text).await;
+    }
+    let lines = rig.log.lines();
+    let last = lines.iter().rfind(|l| l.starts_with("message_end")).unwrap();
+    assert!(last.contains("role=assistant stopReason=error"), "{last}");
+    let said = rig.file().last().unwrap()["message"]["errorMessage"].as_str().unwrap().to_owned();
+    assert!(
+        said.starts_with("Post-tool context compaction failed before the next provider request: about "),
+        "{said}"
+    );
+    assert!(said.ends_with("tokens are left, and the model takes 1000"), "{said}");
+    assert_eq!(rig.written().iter().filter(|k| *k == "compaction").count(), 1);
+}
+
+#[tokio::test]
+async fn where_no_planner_helps_a_tail_that_is_more_than_the_model_takes_goes_too() {
+    let steps = [
+        Step::Text(lines("a")),
+        Step::Text("b"),
+        Step::Calls(vec![call("1", "big")]),
+        Step::Text("I would delete the first lines."),
+        Step::Text("what was it?"),
+    ];
+    let rig = small(steps);
+    let rig = Build { tools: vec![std::sync::Arc::new(huge())], ..rig }.start().await;
+    for text in ["one", "two", "three"] {
+        rig.run(text).await;
+    }
+    let entry = rig.file().into_iter().find(|l| l["type"] == "compaction").unwrap();
+    assert_eq!((&entry["details"]["rung"], &entry["firstKeptEntryId"]), (&json!("fresh"), &Value::Null));
+    let sent = rig.model.request(4).messages;
+    let [Message::User(only)] = &sent[..] else { panic!("{sent:?}") };
+    assert!(only.content.plain_text().ends_with("lines)"), "{only:?}");
+    assert_eq!(rig.log.count("agent_start"), 3, "the same run");
+}
+
+fn huge() -> Fake {
+    Fake::new("bash", "command", |_| async { Ok(atomic_agent::tool::ToolOutput::text("x".repeat(9_000))) })
 }
 
 fn big() -> Fake {
