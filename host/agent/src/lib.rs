@@ -25,6 +25,7 @@ pub mod session;
 pub mod surface;
 pub mod tool;
 pub mod warming;
+pub mod workbench;
 
 mod active_tools;
 mod admission;
