@@ -35,7 +35,7 @@ fn main() {
         // The server cuts what it says into pieces of eight characters.
         let long = recorded(&home, "long.jsonl", &"a word. ".repeat(DELTAS));
         let short = recorded(&home, "short.jsonl", "a word.");
-        let figures = (0..ROUNDS).map(|_| (cpu(&home, &long) - cpu(&home, &short)).max(0.0));
+        let figures = (0..ROUNDS).map(|_| (cpu(&home, long) - cpu(&home, short)).max(0.0));
         row(&format!("streaming, {what}"), "ms", Some(goal), figures.collect());
     }
 }
