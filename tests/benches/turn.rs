@@ -94,7 +94,9 @@ fn reads() -> (Vec<f64>, Vec<f64>) {
         let failed = live.engine.view(|v| {
             v.entries
                 .iter()
-                .filter(|e| e.raw["message"]["role"] == "toolResult" && e.raw["message"]["isError"] == true)
+                .filter(|e| {
+                    e.raw()["message"]["role"] == "toolResult" && e.raw()["message"]["isError"] == true
+                })
                 .count()
         });
         assert_eq!(failed, 0);
