@@ -36,6 +36,8 @@ mod peer;
 mod pins;
 mod program;
 mod prompt;
+mod proxy;
+mod recordings;
 mod refusals;
 mod session_files;
 mod sessions;
