@@ -9,6 +9,8 @@ const COMPARED: usize = 5_000;
 const SHOWN: usize = 12;
 /// How alike a single line must be to be called near.
 const ALIKE: f32 = 0.7;
+/// Bytes of a line that is compared letter by letter.
+const LONG: f32 = 400.0;
 
 /// A sentence, with a space before it; empty when there is nothing to say.
 pub fn hint(text: &[u8], old: &str) -> String {
@@ -55,15 +57,11 @@ fn nearest(lines: &[&str], wanted: &[&str]) -> Option<usize> {
         return None;
     }
     if let [line] = wanted {
-        let alike = |other: &&str| {
-            // A line of another length cannot be that alike, and is not compared.
+        // A line of quite another length cannot be that alike, and is not compared; nor is a long one.
+        let alike = |other: &str| {
             let (a, b) = (line.len() as f32, other.len() as f32);
-            let ratio = if a.min(b) < ALIKE * a.max(b) / 2.0 {
-                0.0
-            } else {
-                TextDiff::from_chars(*line, *other).ratio()
-            };
-            ratio
+            let worth = a.max(b) <= LONG && a.min(b) >= ALIKE * a.max(b) / 2.0;
+            if worth { TextDiff::from_chars(*line, other).ratio() } else { 0.0 }
         };
         let scored = lines.iter().enumerate().map(|(at, other)| (at, alike(other)));
         return scored
