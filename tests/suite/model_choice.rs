@@ -37,7 +37,7 @@ fn the_list_shows_every_model_marks_those_without_a_key_and_is_searched_by_words
 
 #[test]
 fn the_first_of_a_scope_answers_and_thinks_as_its_pattern_says() {
-    let server = ModelServer::start([Answer::text("one"), Answer::text("two")]);
+    let server = ModelServer::start([Answer::text("one"), Answer::text("two"), Answer::text("three")]);
     let home = Home::new();
     two_models(&home, &server);
     home.atomic(["-p", "hi", "--models", "fake-openai/oth*:high,fake-openai/fake"]).run().ok();
@@ -58,6 +58,10 @@ fn the_first_of_a_scope_answers_and_thinks_as_its_pattern_says() {
         (&json!("other"), &json!("high")),
         "max is clamped"
     );
+    // A part of a name, and a level, said outright.
+    home.atomic(["-p", "hi", "--model", "another:low"]).run().ok();
+    let sent = server.requests()[2].body.clone();
+    assert_eq!((&sent["model"], &sent["reasoning_effort"]), (&json!("other"), &json!("low")));
     server.assert_finished();
 }
 

@@ -71,6 +71,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("atomic -p \"…\"", "the_answer_is_alone_on_stdout"),
     ("atomic --mode json -p \"…\"", "json_mode_is_the_header_and_then_one_event_a_line"),
     ("atomic --model NAME:LEVEL", "the_first_of_a_scope_answers_and_thinks_as_its_pattern_says"),
+    ("atomic auth login", "a_key_over_a_pipe_is_stored_for_its_owner_and_used"),
     ("atomic --models LIST", "the_first_of_a_scope_answers_and_thinks_as_its_pattern_says"),
     ("atomic -c", "a_run_killed_in_a_tool_goes_on_in_the_next_process"),
     ("atomic -r", "a_start_chooses_a_session_by_a_list_by_the_beginning_of_an_id_and_by_an_id_of_its_own"),
