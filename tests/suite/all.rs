@@ -36,6 +36,7 @@ mod pins;
 mod program;
 mod prompt;
 mod refusals;
+mod screen;
 mod sessions;
 mod small_server;
 mod supervisor;
