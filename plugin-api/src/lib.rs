@@ -113,6 +113,8 @@ mod error;
 mod event;
 mod extension;
 mod handler;
+#[cfg(feature = "tokio")]
+mod local_bash;
 pub mod manifest;
 mod models;
 pub mod protocol;
@@ -146,6 +148,8 @@ pub use event::{Edit, Event};
 pub use extension::Extension;
 #[cfg(feature = "tokio")]
 pub use extension::Task;
+#[cfg(feature = "tokio")]
+pub use local_bash::{FileTurn, LocalBash};
 pub use models::ModelRegistry;
 pub use protocol::context::ForkPosition;
 #[cfg(feature = "tokio")]
@@ -209,7 +213,7 @@ pub mod prelude {
             compaction::CompactAnswer,
             context::{ContextAnswer, Mode},
             delivery::{DeliverAs, SendOptions, UserMessageOptions},
-            exec::{Exec, ExecResult},
+            exec::{Exec, ExecResult, LocalBashResult, Truncated, Truncation},
             input::InputAnswer,
             message::{AgentMessage, Content, CustomMessage, MessageContent, MessageEndAnswer},
             provider::{

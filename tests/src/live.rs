@@ -15,7 +15,7 @@ use atomic_agent::{
 };
 use atomic_extensions::{Extensions, ExtensionsConfig, LoadReport};
 use atomic_models::{ModelSet, Script, Selection, Sources};
-use atomic_tools::ToolsConfig;
+use atomic_tools::{Bench, ToolsConfig};
 use serde_json::{Value, json};
 use std::{
     path::Path,
@@ -65,7 +65,14 @@ impl Setup {
     /// Loads the extensions and starts the engine; returns when the session is ready.
     pub async fn start(self) -> Live {
         let (home, cwd) = (self.config.home.clone(), self.config.cwd.clone());
-        let (extensions, report) = Extensions::load(self.config).await;
+        let bench = Arc::new(Bench::new(ToolsConfig {
+            cwd: cwd.clone(),
+            output_dir: home.join("outputs"),
+            ..ToolsConfig::default()
+        }));
+        let mut config = self.config;
+        config.workbench = Some(bench.clone());
+        let (extensions, report) = Extensions::load(config).await;
         let script = home.join(format!("script-{}.json", uuid()));
         std::fs::write(&script, json!({ "turns": self.turns }).to_string()).unwrap();
         let models = ModelSet::load(Sources {
@@ -80,11 +87,7 @@ impl Setup {
             has_ui: self.has_ui,
             project_trusted: false,
             hooks: extensions.clone(),
-            tools: atomic_tools::builtin_tools(ToolsConfig {
-                cwd: cwd.clone(),
-                output_dir: home.join("outputs"),
-                ..ToolsConfig::default()
-            }),
+            tools: bench.tools(),
             tool_selection: ToolSelection::default(),
             models: Arc::new(Catalogue(models)),
             model: Some(model),

@@ -1,4 +1,4 @@
-//! A model server on 127.0.0.1 for the story tests. It speaks both wire formats, follows a
+//! A model server on 127.0.0.1 for the story tests. It speaks all wire formats, follows a
 //! list of answers, records every request, and judges each one itself: a request that a real
 //! provider would refuse is refused with 400 and fails the test when the server is dropped.
 //! Runs on a thread of its own, so sync and async tests use it alike. Knows nothing of the
@@ -48,6 +48,8 @@ use tokio::sync::{mpsc, oneshot};
 pub enum Format {
     OpenAi,
     Anthropic,
+    Responses,
+    Google,
 }
 
 /// One request as it arrived.
@@ -64,9 +66,12 @@ pub struct Recorded {
 impl Recorded {
     /// The text of the last message that is not a result, whatever the format.
     pub fn last_user_text(&self) -> String {
-        let messages = self.body["messages"].as_array().cloned().unwrap_or_default();
+        let lists = ["messages", "input", "contents"].map(|key| self.body[key].as_array());
+        let messages = lists.into_iter().flatten().next().cloned().unwrap_or_default();
         let users = messages.iter().rev().filter(|m| m["role"] == "user");
-        users.map(|m| wire::text_of(&m["content"])).find(|t| !t.is_empty()).unwrap_or_default()
+        let content =
+            |m: &Value| if m["parts"].is_array() { m["parts"].clone() } else { m["content"].clone() };
+        users.map(|m| wire::text_of(&content(m))).find(|t| !t.is_empty()).unwrap_or_default()
     }
     /// The texts of the results at the end of the request, in order.
     pub fn last_results(&self) -> Vec<String> {
@@ -75,6 +80,8 @@ impl Recorded {
     /// Names of the tools it offers.
     pub fn tools(&self) -> Vec<String> {
         let tools = self.body["tools"].as_array().cloned().unwrap_or_default();
+        let declared = tools.first().and_then(|t| t["functionDeclarations"].as_array()).cloned();
+        let tools = declared.unwrap_or(tools);
         let name = |t: &Value| t["name"].as_str().or(t["function"]["name"].as_str()).map(str::to_owned);
         tools.iter().filter_map(name).collect()
     }
@@ -133,8 +140,8 @@ impl ModelServer {
         format!("http://{}", self.address)
     }
 
-    /// A `models.json` with the providers `fake-openai` and `fake-anthropic`, each with the
-    /// model `fake`, which thinks and sees.
+    /// A `models.json` with the providers `fake-openai`, `fake-anthropic`, `fake-responses` and
+    /// `fake-google`, each with the model `fake`, which thinks and sees.
     pub fn models_json(&self) -> String {
         let provider = |api: &str| {
             json!({
@@ -149,6 +156,8 @@ impl ModelServer {
         json!({"providers": {
             "fake-openai": provider("openai-completions"),
             "fake-anthropic": provider("anthropic-messages"),
+            "fake-responses": provider("openai-responses"),
+            "fake-google": provider("google-generative-ai"),
         }})
         .to_string()
     }
@@ -250,6 +259,10 @@ async fn answer_one(request: Request<Incoming>, shared: Arc<Shared>) -> Result<R
     let format = match path.trim_start_matches("/v1") {
         "/chat/completions" => Some(Format::OpenAi),
         "/messages" => Some(Format::Anthropic),
+        "/responses" => Some(Format::Responses),
+        other if other.starts_with("beta/models/") && other.ends_with(":streamGenerateContent") => {
+            Some(Format::Google)
+        }
         _ => None,
     };
     let parsed: Result<Value, _> = serde_json::from_slice(&bytes);

@@ -82,9 +82,13 @@ pub fn misbehaving(home: &crate::env::Home, id: &str, mode: &str) -> std::path::
 
 /// The same for whoever works in this home's project: `.atomic/extensions` there.
 pub fn misbehaving_project(home: &crate::env::Home, id: &str, mode: &str) -> std::path::PathBuf {
+    misbehaving_in(home, &home.cwd().join(".atomic/extensions"), id, mode)
+}
+
+/// The same in this folder.
+pub fn misbehaving_in(home: &crate::env::Home, dir: &Path, id: &str, mode: &str) -> std::path::PathBuf {
     let out = home.path(format!("{id}.out"));
-    let dir = home.cwd().join(".atomic/extensions");
-    fs::create_dir_all(&dir).unwrap();
+    fs::create_dir_all(dir).unwrap();
     let to = dir.join(crate::libs::file_name(id));
     let _ = fs::remove_file(&to);
     let fixture = crate::libs::fixture("misbehaving");

@@ -10,7 +10,7 @@ use atomic_tests::{
     model_server::{Answer, ModelServer},
     patch::{misbehaving, misbehaving_project},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use std::{collections::BTreeSet, fs, path::Path};
 
 /// Every name of the two pages of events.
@@ -67,7 +67,7 @@ const NAMES: [&str; 49] = [
 ];
 
 /// Nothing fires these yet. Who does shortens the list.
-const NOT_FIRED: [&str; 1] = ["cache_warming_decision"];
+const NOT_FIRED: [&str; 0] = [];
 
 /// Tested under another name than their own.
 const TESTED_IN: [(&str, &str); 3] = [
@@ -144,7 +144,13 @@ fn the_program_fires_every_event_but_those_whose_source_is_to_come() {
         // What the planner of the compaction names.
         Answer::text("3,20\n"),
     ]);
-    home.models_json(&serde_json::from_str(&server.models_json()).unwrap());
+    let mut models: Value = serde_json::from_str(&server.models_json()).unwrap();
+    // A cache that would be forgotten at once: each answer is followed by the decision about it.
+    models["providers"]["fake-openai"]["compat"] = json!({"cacheTtlSeconds": 10});
+    models["providers"]["fake-anthropic"]["compat"] = json!({"cacheTtlSeconds": 10});
+    home.models_json(&models);
+    let settings = r#"{"cacheWarming": {"mode": "idle"}}"#;
+    fs::write(home.atomic_home().join("agent/settings.json"), settings).unwrap();
     // A message that a crash kept from its run, and that nobody wants any more.
     let drops = r#"{"decisions":[{"entryId":"aaaaaaaa","action":"drop"}]}"#;
     misbehaving(&home, "y", &format!("replies:session_recovery_replay={drops}"));

@@ -95,7 +95,7 @@ fn a_key_over_a_pipe_is_stored_for_its_owner_and_used() {
     let home = Home::new();
     let mut file: Value = serde_json::from_str(&server.models_json()).unwrap();
     file["providers"]["fake-openai"].as_object_mut().unwrap().remove("apiKey");
-    file["providers"].as_object_mut().unwrap().remove("fake-anthropic");
+    file["providers"].as_object_mut().unwrap().retain(|name, _| name == "fake-openai");
     home.models_json(&file);
     let refused = home.atomic(["-p", "hi"]).run().exit(1);
     assert!(refused.stderr.contains("provider \"fake-openai\" has no key"), "{}", refused.stderr);

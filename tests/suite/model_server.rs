@@ -1,4 +1,4 @@
-//! The fake model server, and through it both wire formats end to end: it takes what our
+//! The fake model server, and through it all wire formats end to end: it takes what our
 //! models send, and refuses what a provider would refuse.
 
 #![allow(clippy::unwrap_used)] // the lint's exception for tests does not reach their helpers
@@ -70,8 +70,13 @@ fn result_of(id: &str, text: &str) -> Message {
 }
 
 #[tokio::test]
-async fn a_tool_loop_with_thinking_is_accepted_in_both_formats() {
-    for (provider, format) in [("fake-openai", Format::OpenAi), ("fake-anthropic", Format::Anthropic)] {
+async fn a_tool_loop_with_thinking_is_accepted_in_every_format() {
+    for (provider, format) in [
+        ("fake-openai", Format::OpenAi),
+        ("fake-anthropic", Format::Anthropic),
+        ("fake-responses", Format::Responses),
+        ("fake-google", Format::Google),
+    ] {
         let server = ModelServer::start([
             Answer::default()
                 .thinking("Which files are there?")
@@ -105,7 +110,7 @@ async fn a_tool_loop_with_thinking_is_accepted_in_both_formats() {
 
 #[tokio::test]
 async fn errors_cuts_and_garbage_end_as_messages_not_as_hangs() {
-    for provider in ["fake-openai", "fake-anthropic"] {
+    for provider in ["fake-openai", "fake-anthropic", "fake-responses", "fake-google"] {
         let server = ModelServer::start([
             Answer::status(529),
             Answer::text("half of it").cut(),
@@ -123,13 +128,17 @@ async fn errors_cuts_and_garbage_end_as_messages_not_as_hangs() {
         }
         let message = ask(&model, hello()).await;
         let call = message.tool_calls().next().unwrap();
-        assert_eq!(call.arguments, json!("{\"command\": \"ls"), "broken arguments fail every object schema");
+        assert_eq!(
+            call.arguments,
+            json!("{\"command\": \"ls"),
+            "{provider}: broken arguments fail every object schema"
+        );
     }
 }
 
 #[tokio::test]
 async fn an_answer_that_never_goes_on_can_be_cancelled() {
-    for provider in ["fake-openai", "fake-anthropic"] {
+    for provider in ["fake-openai", "fake-anthropic", "fake-responses", "fake-google"] {
         let server = ModelServer::start([Answer::text("and then").hang()]);
         let model = model(&server, provider);
         let cancel = CancellationToken::new();
@@ -198,7 +207,18 @@ fn what_a_provider_refuses_is_refused_and_named() {
     let result = |id: &str| json!({"type": "tool_result", "tool_use_id": id, "content": "out"});
     let tools = |tools: Value| json!({"model": "m", "stream": true, "messages": [user()], "tools": tools});
     let function = |name: &str, schema: Value| json!({"type": "function", "function": {"name": name, "description": "d", "parameters": schema}});
+    let midway =
+        |messages: Value| json!({"model": "midway", "stream": true, "max_tokens": 100, "messages": messages});
+    let responses = |input: Value| json!({"model": "m", "stream": true, "store": false, "input": input});
+    let google = |contents: Value| json!({"contents": contents});
+    let user_item = || json!({"role": "user", "content": [{"type": "input_text", "text": "hi"}]});
+    let made = |id: &str| json!({"type": "function_call", "call_id": id, "name": "bash", "arguments": "{}"});
+    let output = |id: &str| json!({"type": "function_call_output", "call_id": id, "output": "out"});
+    let user_content = || json!({"role": "user", "parts": [{"text": "hi"}]});
+    let model_calls = |id: &str| json!({"role": "model", "parts": [{"functionCall": {"id": id, "name": "bash", "args": {}}}]});
+    let answered = |id: &str| json!({"role": "user", "parts": [{"functionResponse": {"id": id, "name": "bash", "response": {}}}]});
     let (chat, msgs) = ("/v1/chat/completions", "/v1/messages");
+    let (items, gemini) = ("/v1/responses", "/v1beta/models/m:streamGenerateContent");
 
     let refused = [
         (chat, open_ai(json!([user(), calls(&["a"]), user()])), "calls without result: a"),
@@ -246,6 +266,72 @@ fn what_a_provider_refuses_is_refused_and_named() {
             "empty text",
         ),
         (msgs, anthropic(json!([{"role": "assistant", "content": "hi"}, user()])), "first message"),
+        (
+            chat,
+            json!({"model": "m", "stream": true, "messages": [user()], "hologram": 1}),
+            "unknown field hologram",
+        ),
+        (
+            chat,
+            open_ai(json!([user(), {"role": "user", "content": "x", "timestamp": 1}])),
+            "message 1: unknown field timestamp",
+        ),
+        (chat, open_ai(json!([user(), {"role": "system", "content": "x"}])), "is not first"),
+        (msgs, anthropic(json!([user(), {"role": "system", "content": "x"}])), "takes no system messages"),
+        (
+            msgs,
+            midway(
+                json!([user(), {"role": "assistant", "content": "a"}, {"role": "system", "content": "x"}, user()]),
+            ),
+            "in a place where none may be",
+        ),
+        (
+            msgs,
+            anthropic(json!([user(), {"role": "user", "content": [{"type": "text", "text": "t", "id": 1}]}])),
+            "unknown field id",
+        ),
+        (
+            msgs,
+            anthropic(
+                json!([{"role": "user", "content": (0..5).map(|n| json!({"type": "text", "text": n.to_string(), "cache_control": {"type": "ephemeral"}})).collect::<Vec<_>>()}]),
+            ),
+            "5 cache_control markers",
+        ),
+        (items, responses(json!([user_item(), made("a"), user_item()])), "calls without result: a"),
+        (items, responses(json!([user_item(), output("a")])), "which no call asked for"),
+        (
+            items,
+            responses(
+                json!([user_item(), {"type": "reasoning", "id": "rs", "summary": []}, made("a"), output("a")]),
+            ),
+            "come back sealed",
+        ),
+        (
+            items,
+            responses(
+                json!([user_item(), {"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "x"}]),
+            ),
+            "without what followed it",
+        ),
+        (items, responses(json!([{"role": "user", "content": [], "type": "message"}])), "no content"),
+        (gemini, google(json!([model_calls("a"), answered("a")])), "first content is not of the user"),
+        (
+            gemini,
+            google(json!([user_content(), model_calls("a"), user_content()])),
+            "calls without result: a",
+        ),
+        (
+            gemini,
+            google(
+                json!([user_content(), model_calls("a"), {"role": "user", "parts": [answered("a")["parts"][0], {"text": "and"}]}]),
+            ),
+            "stand alone",
+        ),
+        (
+            gemini,
+            google(json!([{"role": "user", "parts": [{"text": "x", "hologram": 1}]}])),
+            "unknown field hologram",
+        ),
         ("/v2/elsewhere", json!({}), "no such path"),
     ];
     let server = ModelServer::start([]);

@@ -153,3 +153,50 @@ fn an_extension_forks_switches_and_goes_back_and_its_old_context_is_stale() {
         assert!(told.iter().any(|l| l == line), "{line}: {told:#?}");
     }
 }
+
+/// A session of a folder beside the project, which brings an extension.
+fn elsewhere(home: &Home) -> (std::path::PathBuf, std::path::PathBuf, std::path::PathBuf) {
+    let folder = home.path("other");
+    let out = atomic_tests::patch::misbehaving_in(home, &folder.join(".atomic/extensions"), "theirs", "none");
+    let header = json!({"type": "session", "version": 3, "id": "other", "cwd": folder,
+        "timestamp": "2026-01-01T00:00:00.000Z"});
+    let said = json!({"type": "message", "id": "00000001", "parentId": null, "timestamp": "t",
+        "message": {"role": "user", "content": "said there", "timestamp": 1}});
+    let file = home.write("other-session.jsonl", format!("{header}\n{said}\n"));
+    (folder, file, out)
+}
+
+#[test]
+fn b59_a_session_of_another_folder_is_gone_on_with_there_and_brings_what_is_trusted() {
+    for (trust, loaded) in [("--approve", true), ("--no-approve", false)] {
+        let home = Home::new();
+        let users = misbehaving(&home, "users", "none");
+        let (folder, file, out) = elsewhere(&home);
+        let run = home.atomic(["--mode", "lines", "--offline", trust]);
+        // Both have that command, once both are there.
+        let place = if loaded { "/where:1" } else { "/where" };
+        let typed = format!("here\n/resume {}\n!pwd\n{place}\nthere\n/new\n!pwd\n", file.display());
+        let stdout = run.run_with(&typed).ok().stdout;
+        let there = folder.display().to_string();
+        assert_eq!(stdout.lines().filter(|l| *l == there).count(), 2, "{stdout}");
+        assert_eq!(said(&file), ["said there", "there"]);
+        let told = atomic_tests::live::lines(&users);
+        assert!(told.iter().any(|l| l.starts_with(&format!("where {}", folder.display()))), "{told:#?}");
+        let theirs = out.is_file() && !atomic_tests::live::lines(&out).is_empty();
+        assert_eq!(theirs, loaded, "{trust}");
+    }
+}
+
+#[test]
+fn b59_a_session_whose_folder_is_gone_is_a_question_and_without_a_yes_nothing_changes() {
+    for (answer, goes_on) in [("y", true), ("n", false)] {
+        let home = Home::new();
+        let (folder, file, _) = elsewhere(&home);
+        fs::remove_dir_all(&folder).unwrap();
+        let typed = format!("here\n/resume {}\n{answer}\nthen\n", file.display());
+        let run = home.atomic(["--mode", "lines", "--offline"]).run_with(&typed).ok();
+        assert!(run.stdout.contains("which is gone"), "{}", run.stdout);
+        assert_eq!(said(&file).contains(&"then".to_owned()), goes_on, "{}", run.stdout);
+        assert_eq!(said(&with(&home, "here")).contains(&"then".to_owned()), !goes_on);
+    }
+}

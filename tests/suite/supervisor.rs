@@ -452,11 +452,27 @@ fn an_engine_that_is_replaced_keeps_what_the_user_had_set() {
     run.wait_for("the successor", |l| l.contains("(the engine was replaced)"));
     assert_ne!(children(run.id()), engine);
     run.say("second");
-    run.wait_for("an answer", |l| l.contains("one"));
+    run.wait_for("an answer", |l| l.contains("two"));
     run.close_stdin();
     run.finish().ok();
     let heard = lines(&out);
     assert!(heard.contains(&"session_shutdown reload".to_owned()), "{heard:#?}");
     assert_eq!(heard.iter().filter(|l| *l == "session_shutdown quit").count(), 1, "{heard:#?}");
     assert_eq!(home.sessions().len(), 1);
+}
+
+#[test]
+fn a_script_goes_on_where_it_was_when_another_engine_takes_over() {
+    let home = Home::new();
+    let script = home.script(&json!([text("the first answer"), text("the second answer")]));
+    let mut run = home.atomic(["--mode", "lines", "--script", script.to_str().unwrap()]).start();
+    run.say("hi");
+    run.wait_for("the first", |l| l.contains("the first answer"));
+    kill_process(pid(engine_of(&run)), Signal::KILL).unwrap();
+    run.wait_for("another engine", |l| l.contains("the session goes on"));
+    run.say("and");
+    run.wait_for("the second", |l| l.contains("the second answer"));
+    run.close_stdin();
+    let done = run.finish().ok();
+    assert_eq!(done.stdout.matches("the first answer").count(), 1, "{}", done.stdout);
 }

@@ -130,7 +130,7 @@ impl Run<'_> {
             let invocation = ToolInvocation {
                 tool_call_id: call.call.id.clone(),
                 args: call.input.clone(),
-                cwd: self.core.cwd.clone(),
+                cwd: self.core.cwd(),
                 cancel: self.cancel.child_token(),
                 update: Arc::new(move |partial| updates.put(index, partial)),
             };

@@ -23,6 +23,7 @@ use crate::{
     session::{Session, SessionError},
     told::Told,
     tool::{FitImages, Tool},
+    warming::Warming,
 };
 use serde_json::{Map, Value};
 use std::{
@@ -41,7 +42,6 @@ pub(crate) struct Core {
     pub handle: EngineHandle,
     pub hooks: Arc<dyn Hooks>,
     pub models: Arc<dyn Models>,
-    pub cwd: PathBuf,
     pub bash: Option<Arc<dyn Tool>>,
     parts: Mutex<Arc<PromptParts>>,
     lender: Mutex<Option<Arc<dyn Lender>>>,
@@ -60,6 +60,7 @@ pub(crate) struct Core {
     max_continuations: AtomicUsize,
     recovery: Mutex<Arc<RecoverySettings>>,
     compaction: Mutex<Arc<CompactionSettings>>,
+    pub warming: Warming,
     pub stopped: CancellationToken,
 }
 
@@ -192,7 +193,6 @@ impl Core {
         jobs: mpsc::UnboundedSender<Job>,
     ) -> Self {
         Core {
-            cwd: handle.view(|v| v.cwd.clone()),
             handle,
             hooks,
             models,
@@ -211,6 +211,7 @@ impl Core {
             max_continuations: AtomicUsize::new(MAX_CONTINUATIONS),
             recovery: Mutex::default(),
             compaction: Mutex::default(),
+            warming: Warming::default(),
             stopped: CancellationToken::new(),
         }
     }
@@ -410,6 +411,11 @@ impl Core {
         self.emit_after_dispatch(Event::QueueUpdate { steering, follow_up });
     }
 
+    /// Where the session works; another session may work elsewhere.
+    pub fn cwd(&self) -> PathBuf {
+        self.handle.view(|v| v.cwd.clone())
+    }
+
     pub fn set_lender(&self, lender: Arc<dyn Lender>) {
         *self.lender.lock().unwrap_or_else(PoisonError::into_inner) = Some(lender);
     }
@@ -419,9 +425,9 @@ impl Core {
         let Some(lender) = self.lender.lock().unwrap_or_else(PoisonError::into_inner).clone() else {
             return;
         };
-        let trusted = self.handle.view(|v| v.project_trusted);
+        let (cwd, trusted) = self.handle.view(|v| (v.cwd.clone(), v.project_trusted));
         let found = self.hooks.resources();
-        let Ok(loan) = tokio::task::spawn_blocking(move || lender.lend(trusted, &found)).await else {
+        let Ok(loan) = tokio::task::spawn_blocking(move || lender.lend(&cwd, trusted, &found)).await else {
             return;
         };
         self.handle.update_view(|v| v.lent = lent::commands(&loan.parts));
@@ -450,7 +456,7 @@ impl Core {
             append_system_prompt: parts.append_system_prompt.clone(),
             context_files: parts.context_files.clone(),
             skills: parts.skills.clone(),
-            cwd: self.cwd.to_string_lossy().into_owned(),
+            cwd: self.cwd().to_string_lossy().into_owned(),
             ..Default::default()
         };
         prompt::with_tools(options, &specs)

@@ -22,6 +22,7 @@ use crate::{
     recovery::RecoverySettings,
     session::Session,
     tool::{FitImages, Tool},
+    warming::WarmingMode,
 };
 use serde_json::{Map, Value};
 use std::{panic::AssertUnwindSafe, path::PathBuf, sync::Arc};
@@ -134,6 +135,13 @@ impl Engine {
             jobs_tx,
         );
         Engine { core: Arc::new(core), ops, jobs }
+    }
+
+    /// Whether a provider's cache is kept warm (`cacheWarming.mode`).
+    #[must_use]
+    pub fn cache_warming(self, mode: WarmingMode) -> Self {
+        self.core.warming.set_mode(mode);
+        self
     }
 
     /// The models that a key switches between; none: all that have a key.

@@ -20,7 +20,11 @@ use crate::{
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 /// Why a session started (events.md A.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -291,8 +295,15 @@ pub struct Origin {
 pub enum Replace {
     /// Look at the disk again. `names` empty: all.
     Reload { names: Vec<String>, origin: Option<Origin> },
-    /// Another session in the same directory: the loaded set, activated anew, no disk.
-    Session { reason: StartReason, target: SessionRef, previous: SessionRef, origin: Option<Origin> },
+    /// Another session. In the same directory: the loaded set, activated anew, no disk. In another
+    /// one (`cwd`, which was entered before): what is found there.
+    Session {
+        reason: StartReason,
+        target: SessionRef,
+        previous: SessionRef,
+        origin: Option<Origin>,
+        cwd: Option<PathBuf>,
+    },
 }
 
 /// What a replacement did, one line an extension, in load order.
@@ -421,6 +432,12 @@ pub trait Hooks: Send + Sync {
     /// a person, takes in what was decided for, and tells it (events.md B.5). `None`: nothing was open.
     async fn bootstrap(&self) -> Option<Bootstrap> {
         None
+    }
+    /// A session of another directory is about to take this one's place: decides whether what that
+    /// directory brings is trusted, while this session is still there to ask in (events.md B.7).
+    /// Nothing of it is loaded before `replace`. Answers whether it is trusted.
+    async fn enter(&self, _cwd: &Path) -> Result<bool, String> {
+        Ok(false)
     }
     /// A command of the program that is neither the engine's nor an extension's, as `/trust`.
     /// Answers what is shown; `None`: no such command.

@@ -11,7 +11,7 @@ use crate::{
     message::{CustomMessage, ImageContent, MessageContent},
     op::OpError,
     queue::Queued,
-    run, told,
+    run, told, warming,
 };
 use std::{sync::Arc, time::Duration};
 use tokio::sync::{mpsc, oneshot};
@@ -81,6 +81,7 @@ pub(crate) async fn work(core: Arc<Core>, jobs: mpsc::UnboundedReceiver<Job>) {
         biased;
         () = admission::serve_admissions(&core) => {}
         () = told::serve(&core) => {}
+        () = warming::serve(&core) => {}
         () = work_off(&core, jobs) => {}
     }
 }

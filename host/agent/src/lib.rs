@@ -24,6 +24,8 @@ pub mod recovery;
 pub mod session;
 pub mod surface;
 pub mod tool;
+pub mod warming;
+pub mod workbench;
 
 mod active_tools;
 mod admission;

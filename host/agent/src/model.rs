@@ -75,6 +75,9 @@ pub struct ModelInfo {
     /// whole, in front.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub mid_conversation_system: bool,
+    /// For how long the provider keeps a prompt in its cache; absent: nobody knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_ttl_seconds: Option<u64>,
 }
 
 impl ModelInfo {

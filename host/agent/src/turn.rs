@@ -96,6 +96,7 @@ impl Run<'_> {
             session_id,
         };
         let model = self.model.clone();
+        let copy = self.core.warming.copy(model.info(), &request);
         let (mut message, started) = {
             let mut listener = Listener::new(self);
             let answer = tokio::select! {
@@ -110,6 +111,9 @@ impl Run<'_> {
             message.error_message = Some(text);
         }
         pairing::make_ids_unique(&mut message);
+        if let Some(request) = copy {
+            self.core.warming.keep(model, request, &message);
+        }
         if !started {
             self.message_start(&Message::Assistant(shell(self.model.info()))).await;
         }

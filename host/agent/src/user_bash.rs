@@ -59,7 +59,7 @@ async fn decided(
     hidden: bool,
     cancel: CancellationToken,
 ) -> BashExecutionMessage {
-    let cwd = core.cwd.clone();
+    let cwd = core.cwd();
     let asked = UserBash { command: command.clone(), exclude_from_context: hidden, cwd };
     let done = match core.dispatch(&cancel, core.hooks.user_bash(asked)).await {
         Some(UserBashOutcome::Local) => return execute(core, tool, command, hidden, cancel).await,
@@ -118,7 +118,7 @@ async fn execute(
     let invocation = ToolInvocation {
         tool_call_id: format!("user-{:08x}", uuid::Uuid::now_v7().as_u128() as u32),
         args: json!({"command": command}),
-        cwd: core.cwd.clone(),
+        cwd: core.cwd(),
         cancel: cancel.clone(),
         update: Arc::new(update),
     };

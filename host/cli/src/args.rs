@@ -245,6 +245,9 @@ pub enum Command {
     Trust(TrustArgs),
     /// Keys of model providers
     Auth(AuthArgs),
+    /// List, search, check, delete and export sessions
+    #[command(subcommand, alias = "session")]
+    Sessions(SessionsCommand),
     /// How everything stands; runs nothing
     Doctor,
     /// See an extension loaded, at work and reloaded
@@ -309,6 +312,63 @@ pub struct AuthArgs {
 }
 
 /// API keys only: logging in with a subscription (OAuth) comes in a later version.
+/// A session is a file, or the beginning of an id.
+#[derive(Subcommand, Debug)]
+pub enum SessionsCommand {
+    /// Sessions of this folder, the last used first
+    List {
+        /// Of every folder
+        #[arg(long)]
+        all: bool,
+        /// One JSON object a line
+        #[arg(long)]
+        json: bool,
+        /// All of them in the name, the first message, the id or the folder
+        #[arg(value_name = "WORDS")]
+        words: Vec<String>,
+    },
+    /// Where something was said
+    Search {
+        /// In every folder
+        #[arg(long)]
+        all: bool,
+        #[arg(value_name = "WORDS", required = true)]
+        words: Vec<String>,
+    },
+    /// What is wrong with a session file; changes nothing
+    Check {
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        #[arg(long)]
+        json: bool,
+    },
+    /// Move a session to the trash of Atomic's home
+    Delete {
+        #[arg(value_name = "SESSION")]
+        session: PathBuf,
+    },
+    /// A page to read: HTML without scripts or links, or Markdown
+    Export {
+        #[arg(value_name = "SESSION")]
+        session: PathBuf,
+        /// Default: what the output is called, else html
+        #[arg(long, value_enum, value_name = "FORMAT")]
+        format: Option<ExportFormat>,
+        /// Default: stdout; a file that is there stays
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// What a command takes
+    #[command(hide = true)]
+    Help(HelpOf),
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExportFormat {
+    Html,
+    Markdown,
+}
+
 #[derive(Subcommand, Debug, Default)]
 pub enum AuthCommand {
     /// Store a key: typed without being shown, or over a pipe (OAuth comes later)

@@ -25,7 +25,7 @@ use atomic_agent::{
 };
 use atomic_extensions::{Extensions, ExtensionsConfig, FlagKind};
 use atomic_models::ModelSet;
-use atomic_tools::ToolsConfig;
+use atomic_tools::{Bench, ToolsConfig};
 use std::{path::PathBuf, sync::Arc};
 use tokio::sync::mpsc;
 
@@ -93,6 +93,14 @@ pub async fn launch(
     config.trust = Some(trust::plan(paths, args, &settings, face.has_ui, origin.trusted));
     config.gone_cwd.clone_from(&place.gone);
     config.surroundings = Some(Arc::new(Around { paths: paths.clone() }));
+    let bench = Arc::new(Bench::new(ToolsConfig {
+        cwd: paths.cwd.clone(),
+        removed_env: removed_env.clone(),
+        output_dir: paths.home.join("outputs"),
+        fit_images: !settings.images_as_they_are,
+        ..ToolsConfig::default()
+    }));
+    config.workbench = Some(bench.clone());
     let (extensions, report) = Extensions::load(config).await;
     for refusal in &report.refused {
         let card = Card::from(refusal);
@@ -122,13 +130,7 @@ pub async fn launch(
     let session = session_choice::open(typed_in, paths, args, &mut warnings)?;
     let scope = models::scope(&models, args, &settings, &mut warnings);
     let (model, thinking) = models::choose(&models, args, &settings, &scope, &session, &mut warnings)?;
-    let tools = atomic_tools::builtin_tools(ToolsConfig {
-        cwd: paths.cwd.clone(),
-        removed_env,
-        output_dir: paths.home.join("outputs"),
-        fit_images: !settings.images_as_they_are,
-        ..ToolsConfig::default()
-    });
+    let tools = bench.tools();
     let known: Vec<String> = tools.iter().map(|t| t.spec().name.clone()).collect();
     let of_extensions = Hooks::tools(&*extensions).into_iter().map(|t| t.spec().name.clone());
     let known: Vec<String> = known.into_iter().chain(of_extensions).collect();
@@ -164,6 +166,7 @@ pub async fn launch(
         .recovery(settings.recovery.clone())
         .lender(Arc::new(lending))
         .compaction(settings.compaction.clone())
+        .cache_warming(settings.cache_warming)
         .scoped_models(scope);
     let engine = if resize { engine.images(Arc::new(atomic_tools::images::Fit)) } else { engine };
     // Before the extensions are bound: what they had to say until now comes with that.

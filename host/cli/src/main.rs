@@ -20,6 +20,7 @@ mod said;
 mod secret;
 mod session_choice;
 mod session_place;
+mod sessions;
 mod settings;
 mod signals;
 mod stdio;
@@ -98,6 +99,7 @@ fn run(program: OsString, given: Vec<OsString>) -> Result<u8, Card> {
             let paths = Paths::from_environment()?;
             auth::run(&paths, args.command.unwrap_or_default())
         }
+        Some(Command::Sessions(command)) => sessions::run(&Paths::from_environment()?, command, &args.run),
         Some(Command::Doctor) => {
             let paths = Paths::from_environment()?;
             Ok(stdio::say(&sanitize::text(&doctor::run(&paths))))
@@ -121,7 +123,10 @@ fn on_runtime(work: impl Future<Output = Result<u8, Card>>) -> Result<u8, Card> 
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime =
         runtime.map_err(|e| Card::new("cli::no_thread", "no thread can be started").why(e.to_string()))?;
-    let result = runtime.block_on(work);
+    let result = runtime.block_on(async {
+        signals::outlive_file_limits();
+        work.await
+    });
     // What still blocks a thread has had its grace.
     runtime.shutdown_timeout(Duration::from_millis(100));
     result

@@ -34,7 +34,7 @@ pub fn settle(paths: &Paths, args: &RunArgs) -> Result<RunArgs, Card> {
 }
 
 /// A file, or the session whose id begins so.
-fn found(dir: &Path, paths: &Paths, named: &Path) -> Result<PathBuf, Card> {
+pub fn found(dir: &Path, paths: &Paths, named: &Path) -> Result<PathBuf, Card> {
     let file = paths.cwd.join(named);
     let text = named.to_string_lossy();
     let is_path = text.contains(['/', '\\']) || text.ends_with(".jsonl");

@@ -11,6 +11,7 @@ use atomic_agent::{
     model::ThinkingLevel,
     queue::QueueMode,
     recovery::RecoverySettings,
+    warming::WarmingMode,
 };
 use atomic_extensions::{
     discover::Listed,
@@ -37,6 +38,7 @@ pub struct Settings {
     /// `projectExtensionPinning: "off"`.
     pub pinning_off: bool,
     pub pass_credentials: bool,
+    pub cache_warming: WarmingMode,
     /// What a key switches between when `--models` does not say.
     pub enabled_models: Option<Vec<String>>,
     pub default_provider: Option<String>,
@@ -100,6 +102,11 @@ impl Settings {
                 .unwrap_or_default(),
             pass_credentials: reader
                 .get("shell.passCredentials", "true or false", |v| v.as_bool())
+                .unwrap_or_default(),
+            cache_warming: reader
+                .get("cacheWarming.mode", "\"off\", \"streaming\" or \"idle\"", |v| {
+                    WarmingMode::parse(v.as_str()?)
+                })
                 .unwrap_or_default(),
             enabled_models: reader.get("enabledModels", "a list of patterns", texts),
             default_provider: reader.get("defaultProvider", "a text", |v| v.as_str().map(str::to_owned)),

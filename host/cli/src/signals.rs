@@ -85,3 +85,15 @@ pub fn listen(interrupts_are_keys: bool) -> std::io::Result<mpsc::UnboundedRecei
     });
     Ok(rx)
 }
+
+/// A file that may not grow any more is an error of the write, as a full disk is, and no end of the
+/// program. Inside a runtime.
+#[cfg(unix)]
+pub fn outlive_file_limits() {
+    let signal = rustix::process::Signal::XFSZ.as_raw();
+    // From here on it has a handler, which is all that is wanted of it.
+    drop(tokio::signal::unix::signal(tokio::signal::unix::SignalKind::from_raw(signal)));
+}
+
+#[cfg(not(unix))]
+pub fn outlive_file_limits() {}

@@ -38,6 +38,7 @@ impl Extensions {
         let host = self.weak();
         let detach = Box::new(move || {
             calls::tables::forget(number);
+            calls::workbench::forget(number);
             if let Some(host) = host.upgrade() {
                 host.bus().forget(number);
                 host.statuses().clear(&host, number);

@@ -5,7 +5,7 @@ use crate::{
     graveyard::Budget,
     trust::{Surroundings, TrustPlan},
 };
-use atomic_agent::handle::Mode;
+use atomic_agent::{handle::Mode, workbench::Workbench};
 use serde_json::Value;
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -53,6 +53,8 @@ pub struct ExtensionsConfig {
     pub breadcrumbs: Option<PathBuf>,
     /// What may be left behind before the engine should be replaced.
     pub budget: Budget,
+    /// What the program's tools lend to extensions.
+    pub workbench: Option<Arc<dyn Workbench>>,
     /// Variables that children of `exec` do not inherit.
     pub removed_env: Vec<String>,
     /// The program's own tools: an extension may replace one, which is told.
@@ -112,6 +114,7 @@ impl ExtensionsConfig {
             crash_line: false,
             breadcrumbs: None,
             budget: Budget::default(),
+            workbench: None,
             removed_env: Vec::new(),
             builtin_tools: Vec::new(),
             reserved_flags: Vec::new(),

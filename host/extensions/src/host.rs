@@ -210,6 +210,10 @@ impl Extensions {
     pub fn config(&self) -> &ExtensionsConfig {
         &self.config
     }
+    /// Where the session works; at first the directory of the configuration.
+    pub(crate) fn cwd(&self) -> PathBuf {
+        self.trust.here()
+    }
     pub(crate) fn plan(&self) -> Option<&TrustPlan> {
         self.config.trust.as_ref()
     }

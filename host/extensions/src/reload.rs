@@ -17,7 +17,7 @@ use atomic_agent::hooks::{
     ExtensionChange, Hooks, Origin, Replace, ReplaceReport, ReplacedExtension, SessionRef, ShutdownReason,
     StartReason, Swap,
 };
-use std::{sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 /// For all retiring generations together (boundary.md 8, step 1).
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(2);
@@ -39,15 +39,19 @@ impl Extensions {
         let _one = self.replacing.lock().await;
         match request {
             Replace::Reload { names, origin } => {
+                // Somebody asks for it: what was left out after a crash has another chance.
+                lock(self.skipped()).retain(|s| !names.is_empty() && !names.contains(s));
                 let (plans, mut report) = self.plan_reload(&names).await;
                 let event = convert::session_shutdown(ShutdownReason::Reload, None, false);
                 self.carry_out(plans, &event, StartReason::Reload, None, origin, swap, &mut report).await?;
                 Ok(report)
             }
-            Replace::Session { reason, target, previous, origin } => {
-                let mut report = ReplaceReport::default();
+            Replace::Session { reason, target, previous, origin, cwd } => {
                 self.session_state().prepare_next();
-                let plans = self.plan_session(&mut report).await;
+                let (plans, mut report) = match cwd {
+                    None => self.plan_session().await,
+                    Some(cwd) => self.plan_move(&cwd).await,
+                };
                 let told = match reason {
                     StartReason::Resume => ShutdownReason::Resume,
                     StartReason::Fork => ShutdownReason::Fork,
@@ -64,8 +68,6 @@ impl Extensions {
     async fn plan_reload(&self, names: &[String]) -> (Vec<Plan>, ReplaceReport) {
         let mut report = ReplaceReport::default();
         report.notes.extend(self.read_settings_again());
-        // Somebody asks for it: what was left out after a crash has another chance.
-        lock(self.skipped()).retain(|s| !names.is_empty() && !names.contains(s));
         let among = |name: &str| names.is_empty() || names.iter().any(|n| n == name);
         let mut found = self.scan(&among).await;
         report.notes.append(&mut found.notes);
@@ -181,22 +183,43 @@ impl Extensions {
 
     /// The loaded set under new generations, without reading the disk. A failing activation is
     /// a diagnostic; the session opens without it.
-    async fn plan_session(&self, report: &mut ReplaceReport) -> Vec<Plan> {
+    async fn plan_session(&self) -> (Vec<Plan>, ReplaceReport) {
+        let mut report = ReplaceReport::default();
         let old: Vec<Slot> = self.slots().clone();
         let mut plans = Vec::new();
         for slot in old {
-            match self.activate_again(&slot).await {
-                Ok(new) => plans.push(Plan::Replace { old: slot, new }),
-                Err(refusal) => {
-                    let mut line = row(&slot.name, ExtensionChange::Removed, Some(&slot), None, None);
-                    line.reason = Some(refusal.why.sentence());
-                    report.extensions.push(line);
-                    report.notes.push(refusal.to_string());
-                    plans.push(Plan::Remove(slot));
-                }
+            plans.push(self.again(slot, &mut report).await);
+        }
+        (plans, report)
+    }
+
+    async fn again(&self, slot: Slot, report: &mut ReplaceReport) -> Plan {
+        match self.activate_again(&slot).await {
+            Ok(new) => Plan::Replace { old: slot, new },
+            Err(refusal) => {
+                let mut line = row(&slot.name, ExtensionChange::Removed, Some(&slot), None, None);
+                line.reason = Some(refusal.why.sentence());
+                report.extensions.push(line);
+                report.notes.push(refusal.to_string());
+                Plan::Remove(slot)
             }
         }
-        plans
+    }
+
+    /// What the other directory has, as far as it is trusted: the disk is looked at again. What is
+    /// loaded already and could not be loaded now goes on under a new generation, as in any other
+    /// new session.
+    async fn plan_move(&self, cwd: &Path) -> (Vec<Plan>, ReplaceReport) {
+        self.trust.move_to(cwd);
+        let (planned, mut report) = self.plan_reload(&[]).await;
+        let mut plans = Vec::new();
+        for plan in planned {
+            plans.push(match plan {
+                Plan::Keep(slot) => self.again(slot, &mut report).await,
+                other => other,
+            });
+        }
+        (plans, report)
     }
 
     #[allow(clippy::too_many_arguments)] // one call site a kind; a struct would only rename them

@@ -47,7 +47,7 @@ impl Extensions {
         let config = self.config();
         discover::Places {
             cli: config.cli.clone(),
-            cwd: config.cwd.clone(),
+            cwd: self.cwd(),
             home: config.home.clone(),
             global_dirs: config.global_dirs.clone(),
             bundled_dir: config.bundled_dir.clone(),

@@ -12,6 +12,7 @@ mod exact;
 mod find;
 pub mod images;
 mod ls;
+mod near;
 mod output;
 mod path;
 mod pipe;
@@ -21,7 +22,10 @@ mod save;
 mod search;
 mod truncate;
 mod walk;
+mod workbench;
 mod write;
+
+pub use workbench::Bench;
 
 pub use proc::{EnvPolicy, ShellError, ShellOutcome, run_shell};
 pub use truncate::{
@@ -70,17 +74,7 @@ impl Default for ToolsConfig {
 
 /// All built-in tools, in the order the prompt lists them.
 pub fn builtin_tools(config: ToolsConfig) -> Vec<Arc<dyn Tool>> {
-    let config = Arc::new(config);
-    let locks = Arc::new(save::FileLocks::default());
-    vec![
-        Arc::new(read::Read::new(config.fit_images)),
-        Arc::new(bash::Bash::new(config.clone())),
-        Arc::new(edit::Edit::new(config.cwd.clone(), locks.clone())),
-        Arc::new(write::Write::new(config.cwd.clone(), locks)),
-        Arc::new(find::Find::new()),
-        Arc::new(search::Search::new()),
-        Arc::new(ls::Ls::new()),
-    ]
+    Bench::new(config).tools()
 }
 
 fn spec(name: &str, description: &str, parameters: Value, snippet: &str, guidelines: &[&str]) -> ToolSpec {

@@ -23,6 +23,14 @@ fn resolve_in(cwd: &Path, given: &str, home: Option<&Path>) -> PathBuf {
     cwd.join(path).components().collect()
 }
 
+/// The same for a path that is one already.
+pub fn expanded(cwd: &Path, given: &Path) -> PathBuf {
+    match given.to_str() {
+        Some(text) => resolve(cwd, text),
+        None => cwd.join(given),
+    }
+}
+
 /// The path argument `field`, checked and resolved.
 pub fn arg(args: &Args<'_>, cwd: &Path, field: &str) -> Result<PathBuf, ToolError> {
     let given = args.str(field)?;

@@ -71,3 +71,56 @@ impl ExecResult {
         self.code == 0 && !self.killed
     }
 }
+
+/// How a command of the local shell ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct LocalBashResult {
+    /// The end of what it printed, both streams in order, within 2,000 lines and 50 KB.
+    pub output: String,
+    /// 128 + the signal's number when a signal ended it; absent when it was stopped or ran out of time.
+    pub exit_code: Option<i32>,
+    /// Stopped before it ended.
+    pub cancelled: bool,
+    /// Ended by the timeout.
+    pub timed_out: bool,
+    /// `output` is not all of it.
+    pub truncated: bool,
+    /// Then all of it is here.
+    pub full_output_path: Option<PathBuf>,
+}
+
+/// Limits lower than the usual ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Truncation {
+    /// Default 2,000.
+    pub max_lines: Option<usize>,
+    /// Default 51,200.
+    pub max_bytes: Option<usize>,
+}
+
+/// A text that was cut, and how much there was of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[non_exhaustive]
+pub struct Truncated {
+    /// What is left.
+    pub content: String,
+    /// There was more.
+    pub truncated: bool,
+    /// `lines` or `bytes`: which limit it was.
+    pub truncated_by: Option<String>,
+    /// Of the whole text.
+    pub total_lines: usize,
+    /// Of the whole text.
+    pub total_bytes: usize,
+    /// Of what is left.
+    pub output_lines: usize,
+    /// Of what is left.
+    pub output_bytes: usize,
+    /// The last line lost its beginning.
+    pub last_line_partial: bool,
+    /// The first line alone is too long: nothing is left.
+    pub first_line_exceeds_limit: bool,
+}

@@ -198,7 +198,7 @@ events! {
         "all", In "host/agent/src/ops.rs";
     /// The last valid action counts.
     CacheWarmingDecision "cache_warming_decision" Chain CacheWarmingDecisionPayload => Option<WarmingAnswer>,
-        "all", Later "providers";
+        "all, while idle only those that last", In "host/agent/src/warming.rs";
     ToolCall "tool_call" Gate ToolPayload => Option<ToolCallAnswer>,
         patch "input", "all", In "host/agent/src/turn.rs";
     /// Only for calls that ran. A key that is not returned keeps its value; all of an answer counts, or nothing of it.

@@ -1,6 +1,9 @@
 //! What a real provider refuses, refused here: each story checks for free that every tool
 //! call is answered exactly once, in order, and that roles and schemas are legal.
 
+mod newer;
+mod shapes;
+
 use super::{Format, Recorded};
 use serde_json::Value;
 use std::collections::HashSet;
@@ -9,17 +12,27 @@ type Verdict = Result<(), String>;
 
 pub(super) fn judge(format: Format, request: &Recorded) -> Verdict {
     let body = &request.body;
-    ensure(body["model"].as_str().is_some_and(|m| !m.is_empty()), || "\"model\" is missing".into())?;
-    ensure(body["stream"] == true, || "\"stream\" is not true".into())?;
+    shapes::known_fields(format, body)?;
+    if format != Format::Google {
+        ensure(body["model"].as_str().is_some_and(|m| !m.is_empty()), || "\"model\" is missing".into())?;
+        ensure(body["stream"] == true, || "\"stream\" is not true".into())?;
+    }
     let kind = request.headers.get("content-type").map(String::as_str).unwrap_or("none");
     ensure(kind.starts_with("application/json"), || format!("content-type is {kind}"))?;
-    let messages = body["messages"].as_array().filter(|m| !m.is_empty()).ok_or("\"messages\" is empty")?;
+    let list = match format {
+        Format::Responses => "input",
+        Format::Google => "contents",
+        Format::OpenAi | Format::Anthropic => "messages",
+    };
+    let messages = body[list].as_array().filter(|m| !m.is_empty()).ok_or(format!("\"{list}\" is empty"))?;
     match format {
-        Format::OpenAi => open_ai(messages)?,
+        Format::OpenAi => open_ai(body, messages)?,
         Format::Anthropic => {
             ensure(request.headers.contains_key("anthropic-version"), || "no anthropic-version".into())?;
             anthropic(body, messages)?;
         }
+        Format::Responses => newer::responses(messages)?,
+        Format::Google => newer::google(messages)?,
     }
     tools(format, body)
 }
@@ -64,7 +77,10 @@ impl Pending {
     }
 }
 
-fn open_ai(messages: &[Value]) -> Verdict {
+/// The model that takes system messages between the others.
+const MIDWAY: &str = "midway";
+
+fn open_ai(body: &Value, messages: &[Value]) -> Verdict {
     let mut pending = Pending::default();
     for (at, message) in messages.iter().enumerate() {
         let role = message["role"].as_str().unwrap_or("");
@@ -74,10 +90,11 @@ fn open_ai(messages: &[Value]) -> Verdict {
         let content = &message["content"];
         match role {
             "system" | "developer" => {
-                ensure(at == 0, || format!("message {at}: role {role} is not first"))?;
-                ensure(content.as_str().is_some_and(|c| !c.is_empty()), || {
-                    format!("message {at}: empty prompt")
+                // Only OpenAI itself and servers that say so take one between the others.
+                ensure(at == 0 || body["model"] == MIDWAY, || {
+                    format!("message {at}: role {role} is not first")
                 })?;
+                ensure(!super::wire::text_of(content).is_empty(), || format!("message {at}: empty prompt"))?;
             }
             "user" => filled(at, content)?,
             "tool" => {
@@ -131,6 +148,10 @@ fn anthropic(body: &Value, messages: &[Value]) -> Verdict {
     let mut pending = Pending::default();
     for (at, message) in messages.iter().enumerate() {
         let role = message["role"].as_str().unwrap_or("");
+        if role == "system" {
+            midway(body, messages, at)?;
+            continue;
+        }
         ensure(matches!(role, "user" | "assistant"), || {
             format!("message {at}: role {role:?} does not exist")
         })?;
@@ -182,12 +203,26 @@ fn anthropic(body: &Value, messages: &[Value]) -> Verdict {
     }
     pending.none_open(messages.len())?;
     let last = messages.last().map(|m| m["role"].clone()).unwrap_or_default();
-    ensure(last == "user", || "the last message is not of the user".into())
+    ensure(last == "user" || last == "system", || "the last message is not of the user".into())
+}
+
+/// Behind a message of the user, and last or before one of the assistant; only some models.
+fn midway(body: &Value, messages: &[Value], at: usize) -> Verdict {
+    ensure(body["model"] == MIDWAY, || format!("message {at}: this model takes no system messages"))?;
+    let role = |at: Option<usize>| at.and_then(|at| messages.get(at)).map(|m| m["role"].clone());
+    let (before, after) = (role(at.checked_sub(1)), role(Some(at + 1)));
+    ensure(before.is_some_and(|r| r == "user") && after.is_none_or(|r| r == "assistant"), || {
+        format!("message {at}: a system message in a place where none may be")
+    })?;
+    let text = messages[at]["content"].as_str();
+    ensure(text.is_some_and(|t| !t.is_empty()), || format!("message {at}: an empty system message"))
 }
 
 fn tools(format: Format, body: &Value) -> Verdict {
     let Some(tools) = body.get("tools") else { return Ok(()) };
     let tools = tools.as_array().filter(|t| !t.is_empty()).ok_or("\"tools\" is there and empty")?;
+    let declared = tools[0]["functionDeclarations"].as_array();
+    let tools = if format == Format::Google { declared.ok_or("no functionDeclarations")? } else { tools };
     let mut names = HashSet::new();
     for tool in tools {
         let (tool, schema) = match format {
@@ -196,6 +231,11 @@ fn tools(format: Format, body: &Value) -> Verdict {
                 (&tool["function"], &tool["function"]["parameters"])
             }
             Format::Anthropic => (tool, &tool["input_schema"]),
+            Format::Responses => {
+                ensure(tool["type"] == "function", || "a tool that is no function".into())?;
+                (tool, &tool["parameters"])
+            }
+            Format::Google => (tool, &tool["parametersJsonSchema"]),
         };
         let name = tool["name"].as_str().unwrap_or("");
         let legal = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';

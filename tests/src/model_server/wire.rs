@@ -1,5 +1,7 @@
 //! Answers as bytes of either format, and what of a request tests look at.
 
+mod newer;
+
 use super::{Answer, Format, answer::Part};
 use serde_json::{Value, json};
 
@@ -11,9 +13,15 @@ pub(super) fn frames(format: Format, answer: &Answer, turn: usize) -> Vec<Vec<u8
     let mut events = match format {
         Format::OpenAi => open_ai(answer, turn),
         Format::Anthropic => anthropic(answer, turn),
+        Format::Responses => newer::responses(answer, turn),
+        Format::Google => newer::google(answer, turn),
     };
     if answer.cut || answer.hang {
-        let ending = if format == Format::OpenAi { 3 } else { 2 };
+        let ending = match format {
+            Format::OpenAi => 3,
+            Format::Anthropic => 2,
+            Format::Responses | Format::Google => 1,
+        };
         events.truncate(events.len() - ending);
     }
     events.into_iter().map(String::into_bytes).collect()
@@ -121,7 +129,10 @@ fn anthropic(answer: &Answer, turn: usize) -> Vec<String> {
 
 pub(super) fn error_body(format: Format, message: &str) -> String {
     match format {
-        Format::OpenAi => json!({"error": {"message": message, "type": "invalid_request_error"}}),
+        Format::OpenAi | Format::Responses => {
+            json!({"error": {"message": message, "type": "invalid_request_error"}})
+        }
+        Format::Google => json!({"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}}),
         Format::Anthropic => {
             json!({"type": "error", "error": {"type": "invalid_request_error", "message": message}})
         }
@@ -142,6 +153,22 @@ pub(super) fn text_of(content: &Value) -> String {
 }
 
 pub(super) fn last_results(body: &Value) -> Vec<String> {
+    if let Some(items) = body["input"].as_array() {
+        let last = items.iter().rev().take_while(|i| i["type"] == "function_call_output");
+        let mut out: Vec<String> = last.map(|i| text_of(&i["output"])).collect();
+        out.reverse();
+        return out;
+    }
+    if let Some(contents) = body["contents"].as_array() {
+        let answered = |c: &&Value| c["parts"][0]["functionResponse"].is_object();
+        let last = contents.iter().rev().find(answered);
+        let parts = last.and_then(|c| c["parts"].as_array()).into_iter().flatten();
+        let said = |p: &Value| {
+            let response = &p["functionResponse"]["response"];
+            response["output"].as_str().or(response["error"].as_str()).unwrap_or_default().to_owned()
+        };
+        return parts.map(said).collect();
+    }
     let messages = body["messages"].as_array().cloned().unwrap_or_default();
     let mut out = Vec::new();
     for message in messages.iter().rev() {

@@ -1,6 +1,7 @@
 //! The examples of plugin-api, each in a real session: what every member of `pi` and `ctx` does.
 
 mod bus;
+mod local_shell;
 mod messages;
 mod provider;
 mod session_state;

@@ -56,6 +56,23 @@ fn after_a_run_that_came_near_the_limit_the_context_is_compacted_before_the_run_
 }
 
 #[test]
+fn an_answer_that_is_printed_waits_for_no_planner_and_the_next_start_finds_the_session_as_large() {
+    let server = ModelServer::start([
+        Answer::text(&many("first", 31)),
+        Answer::text(&many("second", 31)).counted(5_000),
+        plan("3,20\n"),
+        Answer::text("here"),
+    ]);
+    let home = home(&server, SMALL);
+    let print = |args: &[&str]| home.atomic(["-p", "--model", "fake-openai/fake"]).args(args).run().ok();
+    print(&["one", "two"]);
+    assert_eq!(server.requests().len(), 2, "nobody plans behind the last answer");
+    assert_eq!(print(&["-c", "three"]).stdout, "here\n");
+    server.assert_finished();
+    assert_eq!(compactions(&the_session(&home)).len(), 1);
+}
+
+#[test]
 fn a_prompt_that_would_not_fit_finds_a_shorter_context() {
     let server = two_long([plan("3,20\n"), Answer::text("here")]);
     let home = home(&server, SMALL);
@@ -232,7 +249,7 @@ fn b61_a_planner_that_fails_at_the_threshold_leaves_the_transcript_and_is_told()
     let answers = [
         Answer::text(&many("first", 31)),
         Answer::text(&many("second", 31)).counted(5_000),
-        plan("none"),
+        // Once: nothing has happened when the next prompt comes.
         plan("none"),
         Answer::text("here"),
     ];
@@ -249,7 +266,7 @@ fn b61_a_planner_that_fails_at_the_threshold_leaves_the_transcript_and_is_told()
         told.contains(r#""reason":"threshold","aborted":false,"willRetry":false,"fromExtension":false"#),
         "{told}"
     );
-    let sent = server.requests()[4].body["messages"].as_array().unwrap().len();
+    let sent = server.requests()[3].body["messages"].as_array().unwrap().len();
     assert_eq!(sent, 6, "the next request is what it would have been");
     assert!(compactions(&the_session(&home)).is_empty());
 }

@@ -40,6 +40,40 @@ fn ctrl_c_while_the_planner_thinks_ends_the_compaction_and_nothing_is_written() 
 }
 
 #[test]
+fn ctrl_c_while_a_handler_never_answers_ends_the_compaction_too() {
+    let server = two_long([Answer::text("still here")]);
+    let home = home(&server, WINDOW);
+    let reports = misbehaving(&home, "x", "never:session_before_compact");
+    let mut terminal = terminal(&home);
+    for (said, answered) in [("one", "first 31"), ("two", "second 31")] {
+        terminal.line(said);
+        terminal.wait_for("the answer", |s| s.contains(answered) && s.trim_end().ends_with('>'));
+    }
+    terminal.line("/compact");
+    atomic_tests::live::wait_for_file(&reports, "waits for ever");
+    terminal.keys(CTRL_C);
+    terminal.wait_for("its end", |s| {
+        s.contains("not compacted: it was cancelled") && s.trim_end().ends_with('>')
+    });
+    terminal.line("three");
+    terminal.wait_for("the answer", |s| s.contains("still here"));
+    terminal.line("/quit");
+    assert_eq!(terminal.finish(), 0);
+    assert!(compactions(&the_session(&home)).is_empty());
+}
+
+#[test]
+fn a_handler_that_never_answers_is_given_up_and_the_compaction_goes_on() {
+    let server = two_long([plan("3,20\n")]);
+    let home = home(&server, WINDOW);
+    settings(&home, json!({"extensions.handlerTimeoutMs": 200}));
+    misbehaving(&home, "x", "never:session_before_compact");
+    let run = typed(&home, &["one", "two", "/compact"]);
+    server.assert_finished();
+    assert!(run.stdout.contains("compacted: 18 of 33"), "{}", run.stdout);
+}
+
+#[test]
 fn what_is_typed_while_a_compaction_goes_on_is_said_after_it() {
     let gate = Gate::new();
     let server = two_long([plan("3,20\n").behind(&gate), Answer::text("after it")]);

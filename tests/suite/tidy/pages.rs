@@ -71,6 +71,15 @@ const COMMANDS: &[(&str, &str)] = &[
     ("atomic -p \"…\"", "the_answer_is_alone_on_stdout"),
     ("atomic --mode json -p \"…\"", "json_mode_is_the_header_and_then_one_event_a_line"),
     ("atomic -c", "a_run_killed_in_a_tool_goes_on_in_the_next_process"),
+    ("atomic -r", "a_start_chooses_a_session_by_a_list_by_the_beginning_of_an_id_and_by_an_id_of_its_own"),
+    ("atomic --fork FILE", "b56_a_fork_a_clone_and_a_walk_in_the_tree_at_the_prompt"),
+    ("atomic sessions list", "sessions_are_listed_searched_deleted_to_the_trash_and_never_what_is_none"),
+    (
+        "atomic sessions search WORDS",
+        "sessions_are_listed_searched_deleted_to_the_trash_and_never_what_is_none",
+    ),
+    ("atomic session check FILE", "check_names_what_is_wrong_by_line_and_changes_nothing"),
+    ("atomic sessions export FILE -o page.html", "b84_an_export_has_no_script_no_link_and_nothing_hidden"),
     ("atomic -e PATH", "a_library_a_folder_and_a_crate_can_be_named_on_the_command_line"),
     ("atomic --no-extensions", "no_extensions_does_not_even_look_at_the_bad_one"),
     (

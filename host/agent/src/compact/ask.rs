@@ -1,5 +1,6 @@
-//! A planner's request on the wire: a request like any other to whoever changes headers and
-//! bodies, and nothing that is shown while it comes. What fails by chance is asked again.
+//! A request beside the conversation, a planner's or for a summary: like any other to whoever
+//! changes headers and bodies, and nothing that is shown while it comes. What fails by chance is
+//! asked again.
 
 use super::settings::CompactReason;
 use crate::{
@@ -14,12 +15,20 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use tokio_util::sync::CancellationToken;
 
+/// What listeners are told it is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asking {
+    /// `compaction`, with its reason, or `branchSummary`.
+    pub source: &'static str,
+    pub reason: Option<CompactReason>,
+}
+
 /// `None`: it was stopped. A failure is the message's own.
-pub(super) async fn ask(
+pub(crate) async fn ask(
     core: &Core,
     model: &dyn Model,
     request: ModelRequest,
-    reason: CompactReason,
+    asking: Asking,
     cancel: &CancellationToken,
 ) -> Option<AssistantMessage> {
     let settings = core.recovery_settings();
@@ -45,8 +54,8 @@ pub(super) async fn ask(
             return None;
         }
         core.handle.emit(Event::SummarizationRetryAttemptStart {
-            source: "compaction".to_owned(),
-            reason: Some(reason),
+            source: asking.source.to_owned(),
+            reason: asking.reason,
         });
     };
     if attempt > 0 {

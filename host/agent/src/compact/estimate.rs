@@ -54,16 +54,9 @@ pub fn total(usage: &Usage) -> u64 {
     usage.total_tokens.max(parts.into_iter().fold(0, u64::saturating_add))
 }
 
-/// Of a context in its order. `counts` says of which answers the count still holds: one from
-/// before a compaction counted what is gone.
-pub fn context(messages: &[(&Message, bool)]) -> u64 {
-    let counted = |m: &AssistantMessage| (!m.failed()).then(|| total(&m.usage)).filter(|n| *n > 0);
-    let known = messages.iter().enumerate().rev().find_map(|(at, (message, counts))| {
-        let answer = message.as_assistant().filter(|_| *counts)?;
-        Some((at, counted(answer)?))
-    });
-    let (from, known) = known.map_or((0, 0), |(at, n)| (at + 1, n));
-    messages[from..].iter().fold(known, |sum, (m, _)| sum.saturating_add(tokens_of(m)))
+/// What a model counted when it gave this answer; a failed one counts nothing.
+pub fn counted(answer: &AssistantMessage) -> Option<u64> {
+    (!answer.failed()).then(|| total(&answer.usage)).filter(|n| *n > 0)
 }
 
 #[cfg(test)]
@@ -78,17 +71,16 @@ mod tests {
     }
 
     #[test]
-    fn what_the_model_counted_and_a_quarter_of_the_characters_since() {
-        let user = Message::user("123456789", 0);
+    fn a_quarter_of_the_characters_and_an_image_is_1200() {
         let image: Message = serde_json::from_value(
             json!({"role": "user", "content": [{"type": "image", "data": "", "mimeType": "image/png"}]}),
         )
         .unwrap();
-        let (old, failed) = (answer(1000, "stop"), answer(9000, "error"));
-        let all = [(&user, true), (&old, true), (&user, true), (&failed, true), (&image, true)];
-        assert_eq!(context(&all), 1000 + 3 + 2 + 1200);
-        let stale = [(&old, false), (&user, true)];
-        assert_eq!(context(&stale), 2 + 3, "what it counted is gone");
-        assert_eq!(context(&[]), 0);
+        assert_eq!(tokens_of(&Message::user("日本語456789", 0)), 3);
+        assert_eq!(tokens_of(&image), 1200);
+        let counted_of = |m: &Message| m.as_assistant().and_then(counted);
+        assert_eq!(counted_of(&answer(1000, "stop")), Some(1000));
+        assert_eq!(counted_of(&answer(9000, "error")), None);
+        assert_eq!(counted_of(&answer(0, "stop")), None);
     }
 }

@@ -17,6 +17,8 @@ pub(crate) struct Compacting {
     pub automatic: bool,
     asked_for: Option<AskedFor>,
     by_itself: Option<(CompactReason, CancellationToken)>,
+    /// Where one that began by itself came to nothing: not tried again before something happened.
+    gave_up_at: Option<String>,
 }
 
 struct AskedFor {
@@ -26,7 +28,7 @@ struct AskedFor {
 
 impl Default for Compacting {
     fn default() -> Self {
-        Compacting { automatic: true, asked_for: None, by_itself: None }
+        Compacting { automatic: true, asked_for: None, by_itself: None, gave_up_at: None }
     }
 }
 
@@ -44,6 +46,9 @@ impl Compacting {
     /// Of the one that was asked for; the others end with their run.
     pub fn signal(&self) -> Option<&CancellationToken> {
         self.asked_for.as_ref().map(|a| &a.cancel)
+    }
+    pub(super) fn gave_up_at(&self, leaf: Option<&str>) -> bool {
+        leaf.is_some() && self.gave_up_at.as_deref() == leaf
     }
     /// False: all of it has been told before.
     pub fn abort(&self) -> bool {
@@ -96,8 +101,12 @@ impl Core {
         self.show_run(&state);
     }
 
-    pub(super) fn ended_by_itself(&self) {
+    pub(super) fn ended_by_itself(&self, failed: bool) {
+        let leaf = self.session().leaf_id().map(str::to_owned);
         let mut state = self.state();
+        if failed {
+            state.compacting.gave_up_at = leaf;
+        }
         state.compacting.by_itself = None;
         self.show_run(&state);
     }

@@ -3,7 +3,8 @@
 //! where the run cannot go on without it, nothing of the region at all.
 
 use super::{
-    ask, estimate,
+    ask::{Asking, ask},
+    estimate,
     planner::{self, Question},
     prepare::{LEAST_LINES, Preparation},
     ranges::{self, Reconstructed},
@@ -172,7 +173,8 @@ impl Ladder<'_> {
                 continue;
             }
             let request = request(self.core, question);
-            let Some(answer) = ask::ask(self.core, model, request, self.reason, self.cancel).await else {
+            let asking = Asking { source: "compaction", reason: Some(self.reason) };
+            let Some(answer) = ask(self.core, model, request, asking, self.cancel).await else {
                 return Err(Unplanned::Aborted);
             };
             add(usage, &answer.usage);

@@ -20,6 +20,10 @@ pub mod settings;
 pub mod transcript;
 mod trigger;
 
+pub(crate) use ask::{Asking, ask};
 pub(crate) use flight::{Compacting, asked_for};
 pub use settings::{CompactOptions, CompactReason, CompactionSettings, ModelOverride, Parameters};
 pub(crate) use trigger::Preflight;
+
+#[cfg(test)]
+mod tests;

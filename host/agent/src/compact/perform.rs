@@ -7,7 +7,6 @@ use super::{
     planner::PROMPT_VERSION,
     prepare::{self, LEAST_LINES, Preparation},
     settings::{CompactOptions, CompactReason},
-    transcript,
 };
 use crate::{
     core::Core,
@@ -112,7 +111,7 @@ impl Flight<'_> {
         let settings = (*self.core.compaction_settings()).clone();
         let model = self.core.state().model.as_ref().map(|m| m.info().clone());
         let session = self.core.session();
-        let query = transcript::last_user_text(session.condensable().shown.iter().map(|s| &s.message));
+        let query = prepare::last_user_text(&session);
         let parameters = settings.parameters(options, model.as_ref(), query.as_deref());
         let prepared = prepare::prepare(&session, parameters, settings)?;
         (self.load_bearing || prepared.region.lines.len() >= LEAST_LINES).then_some(prepared)

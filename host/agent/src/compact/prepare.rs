@@ -11,7 +11,7 @@ use crate::{
     session::{Session, Shown},
 };
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::ControlFlow};
 
 /// A smaller region is not worth a planner.
 pub const LEAST_LINES: usize = 20;
@@ -113,14 +113,30 @@ fn tail_start(shown: &[Shown], kept: usize) -> usize {
     start
 }
 
-/// What the next request is taken for.
+/// What the next request is taken for: what a model counted last, and an estimate of what came
+/// since. What it counted before a compaction is gone.
 pub fn tokens(session: &Session) -> u64 {
-    let context = session.condensable();
-    let head = context.summary.as_deref().map_or(0, estimate::tokens_of_text);
-    let messages: Vec<(&Message, bool)> = context.shown.iter().map(|s| (&s.message, s.fresh)).collect();
-    let counted = messages.iter().any(|(m, fresh)| {
-        *fresh && m.as_assistant().is_some_and(|a| !a.failed() && estimate::total(&a.usage) > 0)
+    let mut sum = 0u64;
+    let summary = session.visit_back(|message, fresh| {
+        if let Some(counted) = message.as_assistant().filter(|_| fresh).and_then(estimate::counted) {
+            sum = sum.saturating_add(counted);
+            return ControlFlow::Break(());
+        }
+        sum = sum.saturating_add(estimate::tokens_of(message));
+        ControlFlow::Continue(())
     });
-    // What a model counted has the summary in it.
-    estimate::context(&messages) + if counted { 0 } else { head }
+    // Where nobody counted, what is left of earlier compactions has its share.
+    sum.saturating_add(summary.as_deref().map_or(0, estimate::tokens_of_text))
+}
+
+/// The last words of the user.
+pub fn last_user_text(session: &Session) -> Option<String> {
+    let mut found = None;
+    session.visit_back(|message, _| {
+        if let Message::User(m) = message {
+            found = Some(m.content.plain_text()).filter(|t| !t.trim().is_empty());
+        }
+        if found.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    found
 }

@@ -2,7 +2,7 @@
 //! between two, and which lines the user wants kept whatever a planner says.
 
 use crate::{
-    message::{Content, ImageContent, Message, MessageContent},
+    message::{Content, ImageContent, Message},
     pairing,
 };
 
@@ -213,20 +213,6 @@ fn kept_of_summary(lines: &[String]) -> Vec<usize> {
         at = end;
     }
     out
-}
-
-/// The last words of the user among these.
-pub fn last_user_text<'m>(messages: impl DoubleEndedIterator<Item = &'m Message>) -> Option<String> {
-    messages
-        .rev()
-        .filter_map(|m| match m {
-            Message::User(m) => Some(match &m.content {
-                MessageContent::Text(text) => text.clone(),
-                blocks => blocks.plain_text(),
-            }),
-            _ => None,
-        })
-        .find(|text| !text.trim().is_empty())
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use super::{
     settings::{CompactOptions, CompactReason},
 };
 use crate::{
+    handle::Mode,
     message::{AssistantMessage, Message, StopReason},
     run::{Outcome, Run},
     session::SessionError,
@@ -26,13 +27,15 @@ impl Run<'_> {
     /// A prompt that would not fit any more finds a shorter context. Its failure is told and
     /// nothing else: the request may still be taken.
     pub(crate) async fn compact_before_prompt(&self, prompt: &Message) {
-        if self.over_threshold(estimate::tokens_of(prompt)).is_some() {
+        if self.over_threshold(estimate::tokens_of(prompt)).is_some() && !self.gave_up_here() {
             self.compact(CompactReason::Threshold, false, false).await;
         }
     }
 
+    /// Not where an answer is printed once all is over: the next prompt finds it before it begins.
     pub(crate) async fn compact_after_run(&self, outcome: Outcome) {
-        if outcome == Outcome::Completed && self.over_threshold(0).is_some() {
+        let printed = self.core.handle.view(|v| v.mode == Mode::Print);
+        if outcome == Outcome::Completed && !printed && self.over_threshold(0).is_some() {
             self.compact(CompactReason::Threshold, false, false).await;
         }
     }
@@ -109,6 +112,11 @@ impl Run<'_> {
         (tokens > most).then_some(tokens)
     }
 
+    fn gave_up_here(&self) -> bool {
+        let leaf = self.core.session().leaf_id().map(str::to_owned);
+        self.core.state().compacting.gave_up_at(leaf.as_deref())
+    }
+
     fn flight(
         &self,
         reason: CompactReason,
@@ -125,7 +133,7 @@ impl Run<'_> {
         self.core.begins_by_itself(reason, &cancel);
         let flight = self.flight(reason, mid_turn, load_bearing, cancel);
         let landing = flight.fly(&CompactOptions::default()).await;
-        self.core.ended_by_itself();
+        self.core.ended_by_itself(matches!(landing, Landing::Failed(_)));
         landing
     }
 }

@@ -17,7 +17,7 @@ use crate::{
     engine::{clamp, record_model},
     hooks::{Origin, Replace, SessionRef, StartReason},
     jobs::{Job, failed, ready, say_the_rest},
-    op::{ForkPosition, OpError, SetupEntry},
+    op::{Dialog, DialogAnswer, ForkPosition, OpError, SetupEntry},
     session::{self, Session, SessionError},
 };
 use serde_json::{Value, json};
@@ -53,6 +53,8 @@ pub(crate) struct Prepared {
     reason: StartReason,
     /// For an editor.
     text: Option<String>,
+    /// It works in another folder, which is trusted or not.
+    place: Option<(PathBuf, bool)>,
 }
 
 /// Whether the session is left.
@@ -132,7 +134,7 @@ async fn prepare(core: &Core, to: &Successor) -> Leave {
             if !may(core, BeforeEvent::Switch, fields, "nothing was imported").await {
                 return Leave::Stay { cancelled: true };
             }
-            let (dir, cwd) = (core.session().dir().to_owned(), core.cwd.clone());
+            let (dir, cwd) = (core.session().dir().to_owned(), core.cwd());
             blocking(move || {
                 let path = session::import(&from, &dir, &cwd)?;
                 Session::open(&path, &cwd)
@@ -143,14 +145,14 @@ async fn prepare(core: &Core, to: &Successor) -> Leave {
         Successor::Fork { .. } | Successor::Clone => return fork(core, to).await,
     };
     match opened {
-        Ok((session, reason, text)) => Leave::Go(Box::new(Prepared { session, reason, text })),
+        Ok((session, reason, text)) => Leave::Go(Box::new(Prepared { session, reason, text, place: None })),
         Err(e) => Leave::Refused(e.into()),
     }
 }
 
 /// Of the session folder, or of the current one.
 fn located(core: &Core, path: &Path) -> PathBuf {
-    let here = core.cwd.join(path);
+    let here = core.cwd().join(path);
     let among = core.session().dir().join(path);
     if !here.exists() && among.exists() { among } else { here }
 }
@@ -161,8 +163,8 @@ fn begin(core: &Core, parent: Option<&Path>, setup: Vec<SetupEntry>) -> Result<S
         (old.dir().to_owned(), old.is_in_memory())
     };
     let mut next = match in_memory {
-        true => Session::in_memory(&core.cwd, &dir),
-        false => Session::create(&core.cwd, &dir, parent),
+        true => Session::in_memory(&core.cwd(), &dir),
+        false => Session::create(&core.cwd(), &dir, parent),
     };
     next.set_up(setup)?;
     Ok(next)
@@ -187,19 +189,43 @@ async fn resume(core: &Core, path: &Path) -> Leave {
     if !may(core, BeforeEvent::Switch, fields, "the other one was not opened").await {
         return Leave::Stay { cancelled: true };
     }
-    if let Some(cwd) = header.cwd.filter(|cwd| real(cwd) != real(&core.cwd)) {
-        let message = format!(
-            "that session belongs to {}: start `atomic --session {}` to go on with it there",
-            cwd.display(),
-            path.display()
-        );
-        return Leave::Refused(OpError::new("session_elsewhere", message));
-    }
-    let (file, cwd) = (path.to_owned(), core.cwd.clone());
-    match blocking(move || Session::open(&file, &cwd)).await {
-        Ok(session) => Leave::Go(Box::new(Prepared { session, reason: StartReason::Resume, text: None })),
-        Err(e) => Leave::Refused(e.into()),
-    }
+    let elsewhere = header.cwd.filter(|cwd| real(cwd) != real(&core.cwd()));
+    let here = match &elsewhere {
+        Some(cwd) if !cwd.is_dir() => match goes_on_here(core, cwd).await {
+            true => true,
+            false => return Leave::Refused(gone(cwd)),
+        },
+        Some(_) => false,
+        None => true,
+    };
+    let (file, cwd) = (path.to_owned(), core.cwd());
+    let session = match blocking(move || Session::open(&file, &cwd)).await {
+        Ok(session) => session,
+        Err(e) => return Leave::Refused(e.into()),
+    };
+    let place = match elsewhere.filter(|_| !here) {
+        None => None,
+        Some(cwd) => match core.hooks.enter(&cwd).await {
+            Ok(trusted) => Some((cwd, trusted)),
+            Err(why) => return Leave::Refused(OpError::new("switch_failed", why)),
+        },
+    };
+    Leave::Go(Box::new(Prepared { session, reason: StartReason::Resume, text: None, place }))
+}
+
+fn gone(cwd: &Path) -> OpError {
+    let message = format!("the folder that session belongs to is gone: {}", cwd.display());
+    OpError::new("session_cwd", message)
+}
+
+/// The session's own folder is gone: only a person goes on with it in another one.
+async fn goes_on_here(core: &Core, cwd: &Path) -> bool {
+    let dialog = Dialog::Confirm {
+        title: "Go on with that session here?".into(),
+        message: format!("It belongs to {}, which is gone. Here is {}.", cwd.display(), core.cwd().display()),
+        timeout_ms: None,
+    };
+    core.handle.dialog(dialog, "atomic").await == DialogAnswer::Confirmed(true)
 }
 
 async fn fork(core: &Core, to: &Successor) -> Leave {
@@ -233,9 +259,11 @@ async fn fork(core: &Core, to: &Successor) -> Leave {
     if !may(core, BeforeEvent::Fork, fields, "it was not forked").await {
         return Leave::Stay { cancelled: true };
     }
-    let forked = core.session().fork(&core.cwd, leaf.as_deref());
+    let forked = core.session().fork(&core.cwd(), leaf.as_deref());
     match forked {
-        Ok(session) => Leave::Go(Box::new(Prepared { session, reason: StartReason::Fork, text })),
+        Ok(session) => {
+            Leave::Go(Box::new(Prepared { session, reason: StartReason::Fork, text, place: None }))
+        }
         Err(e) => Leave::Refused(e.into()),
     }
 }
@@ -282,21 +310,26 @@ pub(crate) async fn replace(
             other => return stayed(core, other, reply),
         },
     };
-    let Prepared { session: next, reason, text } = *prepared;
+    let Prepared { session: next, reason, text, place } = *prepared;
     let previous = {
         let old = core.session();
         SessionRef { id: old.id().to_owned(), file: old.file().map(Into::into) }
     };
     let target = SessionRef { id: next.id().to_owned(), file: next.file().map(Into::into) };
     let notices = next.notices().to_vec();
+    let cwd = place.as_ref().map(|(cwd, _)| cwd.clone());
     let swapped = core.clone();
     let swap = Box::new(move || {
+        if let Some((cwd, trusted)) = place {
+            swapped.handle.update_view(|v| (v.cwd, v.project_trusted) = (cwd, trusted));
+        }
         install(&swapped, next);
         Ok(())
     });
     say_the_rest(core).await;
-    let outcome = core.hooks.replace(Replace::Session { reason, target, previous, origin }, swap).await;
+    let outcome = core.hooks.replace(Replace::Session { reason, target, previous, origin, cwd }, swap).await;
     core.refresh_tools();
+    core.borrow().await;
     core.borrow().await;
     match outcome {
         Ok(report) => {

@@ -41,7 +41,7 @@ pub(crate) fn answer(core: &Arc<Core>, op: Op, reply: Reply) {
                 let session = core.session();
                 Query {
                     dir: session.dir().to_owned(),
-                    cwd: (!all).then(|| core.cwd.clone()),
+                    cwd: (!all).then(|| core.cwd()),
                     search,
                     offset,
                     limit,

@@ -1,17 +1,14 @@
 //! A branch in short, for whoever goes back and leaves it (events.md D.10): one request, no tools.
 
 use crate::{
+    compact::{Asking, ask},
     core::Core,
-    message::{AssistantEvent, Content, Message, StopReason, Usage},
-    model::{Model, ModelInfo, ModelRequest, StreamSink, ThinkingLevel},
+    message::{Content, Message, StopReason, Usage},
+    model::{Model, ModelRequest, ThinkingLevel},
     session::Entry,
 };
-use async_trait::async_trait;
 use serde_json::{Value, json};
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, sync::Arc};
 use tokio_util::sync::CancellationToken;
 
 /// Of the model's window, what the prompt and the answer may take.
@@ -96,12 +93,8 @@ pub(crate) async fn summarise(
         }),
         session_id: core.handle.view(|v| v.session_id.clone()),
     };
-    let mut sink = Quiet { core, info };
-    let answer = tokio::select! {
-        biased;
-        () = cancel.cancelled() => return Summarised::Aborted,
-        answer = model.stream(request, &mut sink, cancel) => answer,
-    };
+    let asking = Asking { source: "branchSummary", reason: None };
+    let Some(answer) = ask(core, &*model, request, asking, cancel).await else { return Summarised::Aborted };
     match answer.stop_reason {
         Some(StopReason::Aborted) => return Summarised::Aborted,
         Some(StopReason::Error) => {
@@ -202,24 +195,4 @@ fn files(entries: &[Entry]) -> (BTreeSet<String>, BTreeSet<String>) {
     }
     let read = read.difference(&modified).cloned().collect();
     (read, modified)
-}
-
-/// Extensions may change what is sent; nobody is shown the answer as it comes.
-struct Quiet<'a> {
-    core: &'a Core,
-    info: ModelInfo,
-}
-
-#[async_trait]
-impl StreamSink for Quiet<'_> {
-    async fn headers(&mut self, headers: &mut BTreeMap<String, Option<String>>) {
-        let hooks = &self.core.hooks;
-        self.core.dispatch(&self.core.stopped, hooks.before_provider_headers(headers, &self.info)).await;
-    }
-    async fn payload(&mut self, payload: &mut Value) {
-        self.core.dispatch(&self.core.stopped, self.core.hooks.before_provider_request(payload)).await;
-    }
-    async fn response(&mut self, _: u16, _: BTreeMap<String, String>) {}
-    async fn provider_event(&mut self, _: &Value) {}
-    async fn event(&mut self, _: AssistantEvent) {}
 }

@@ -4,12 +4,16 @@
 use super::template;
 use crate::{engine::PromptParts, hooks::Resources};
 use serde::{Deserialize, Serialize};
-use std::{collections::HashSet, path::PathBuf};
+use std::{
+    collections::HashSet,
+    path::{Path, PathBuf},
+};
 
 /// Reads it all anew: at the start, once the project is decided about, and on `/reload`.
 pub trait Lender: Send + Sync {
-    /// `found`: what `resources_discover` brought. Blocks on the disk.
-    fn lend(&self, project_trusted: bool, found: &Resources) -> Loan;
+    /// For the session that works in `cwd`. `found`: what `resources_discover` brought. Blocks on
+    /// the disk.
+    fn lend(&self, cwd: &Path, project_trusted: bool, found: &Resources) -> Loan;
 }
 
 #[derive(Clone, Debug, Default)]

@@ -10,7 +10,7 @@ use crate::{
 use serde_json::{Map, Value};
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
-    ops::Range,
+    ops::{ControlFlow, Range},
     sync::Arc,
 };
 
@@ -120,6 +120,23 @@ impl Session {
         let behind =
             shown(&path, kept..path.len(), false).map(|(e, m)| of_entry(e, m, fresh.contains(e.id())));
         Condensable { summary: path[at].str("summary"), shown: behind.collect() }
+    }
+
+    /// Messages that a model is shown, from the newest back, and whether each came after the latest
+    /// compaction. Ends where the visitor says; after the last one it answers what stands for all
+    /// that is older.
+    pub fn visit_back(&self, mut visit: impl FnMut(&Message, bool) -> ControlFlow<()>) -> Option<String> {
+        let path = self.path();
+        let (at, kept) = boundary(&path).unwrap_or_default();
+        let summary = path.get(at).filter(|e| e.kind() == "compaction").and_then(|e| e.str("summary"));
+        for (part, fresh) in [(at..path.len(), true), (kept..at, false)] {
+            for (_, message) in shown(&path, part, false).rev() {
+                if visit(&message, fresh).is_break() {
+                    return None;
+                }
+            }
+        }
+        summary
     }
 
     /// The first entry behind this one that a model is shown.
@@ -264,7 +281,7 @@ fn shown<'p>(
     path: &'p [&'p Entry],
     part: Range<usize>,
     with_system: bool,
-) -> impl Iterator<Item = (&'p Entry, Message)> {
+) -> impl DoubleEndedIterator<Item = (&'p Entry, Message)> {
     let mut edits = edits(path);
     path[part].iter().filter_map(move |entry| {
         if with_system && let Some(message) = system(entry) {

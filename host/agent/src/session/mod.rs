@@ -7,6 +7,7 @@
 //! told once, and written as soon as it can be.
 
 mod branch;
+mod check;
 mod context;
 #[cfg(test)]
 mod disk_tests;
@@ -21,6 +22,7 @@ mod reading;
 mod tests;
 mod tree;
 
+pub use check::{Finding, Report, check, each_line};
 pub(crate) use context::VERBATIM;
 pub use context::{Condensable, PromptState, SessionContext, Shown, fold_system};
 pub use entry::Entry;
@@ -465,6 +467,12 @@ fn new_header(id: &str, cwd: &Path, parent: Option<&Path>) -> Value {
         header["parentSession"] = parent.to_string_lossy().into();
     }
     header
+}
+
+/// `2026-01-31 12:00`, where the reader is; `ms`: milliseconds.
+pub fn minute(ms: i64) -> String {
+    let time = jiff::Timestamp::from_millisecond(ms).unwrap_or_default();
+    time.to_zoned_datetime(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
 }
 
 /// `2026-01-31T12:00:00.000Z`.

@@ -106,7 +106,12 @@ impl Session {
 impl Entry {
     /// Its beginning on one line, for lists.
     pub fn preview(&self) -> String {
-        let text = match (self.kind(), self.message()) {
+        one_line(&self.said())
+    }
+
+    /// All that it says, as text.
+    pub fn said(&self) -> String {
+        match (self.kind(), self.message()) {
             ("message", Some(message)) => of_message(message),
             ("custom_message", _) => of_content(self.get("content").as_ref()),
             ("compaction" | "branch_summary" | "session_summary", _) => {
@@ -121,8 +126,7 @@ impl Entry {
             ("session_info", _) => self.str("name").unwrap_or_default(),
             ("custom", _) => self.str("customType").unwrap_or_default(),
             _ => String::new(),
-        };
-        one_line(&text)
+        }
     }
 }
 
@@ -132,18 +136,16 @@ fn of_message(message: &Message) -> String {
         Message::Custom(m) => m.content.plain_text(),
         Message::ToolResult(m) => {
             let text: Vec<&str> = m.content.iter().filter_map(Content::as_text).collect();
-            format!("{}: {}", m.tool_name, text.join(" "))
+            format!("{}: {}", m.tool_name, text.join("\n"))
         }
-        Message::BashExecution(m) => format!("!{}", m.command),
+        Message::BashExecution(m) => format!("!{}\n{}", m.command, m.output),
         Message::BranchSummary(m) => m.summary.clone(),
         Message::Assistant(m) => {
             let text: Vec<&str> = m.content.iter().filter_map(Content::as_text).collect();
-            let calls: Vec<String> = m.tool_calls().map(|c| format!("{} {}", c.name, c.arguments)).collect();
-            let said = text.join(" ");
-            match said.trim().is_empty() {
-                true => calls.join(", "),
-                false => said,
-            }
+            let calls = m.tool_calls().map(|c| format!("{} {}", c.name, c.arguments));
+            let said = text.join("\n");
+            let said = (!said.trim().is_empty()).then_some(said);
+            said.into_iter().chain(calls).collect::<Vec<_>>().join("\n")
         }
         Message::System(_) | Message::Other(_) => String::new(),
     }

@@ -7,6 +7,7 @@ mod log;
 
 mod aborting;
 mod boundaries;
+mod compacting;
 mod contexts;
 mod lifecycle;
 mod order;

@@ -54,7 +54,11 @@ pub struct Scripted {
 
 impl Scripted {
     pub fn new(id: &str, steps: impl IntoIterator<Item = Step>) -> Arc<Self> {
-        let info = json!({"id": id, "name": "M","maxTokens": 8192, "provider": "p", "api": "scripted", "reasoning": true});
+        Self::taking(0, id, steps)
+    }
+    /// So many tokens; 0: nobody knows how many.
+    pub fn taking(window: u64, id: &str, steps: impl IntoIterator<Item = Step>) -> Arc<Self> {
+        let info = json!({"contextWindow": window, "id": id, "name": "M","maxTokens": 8192, "provider": "p", "api": "scripted", "reasoning": true});
         Arc::new(Scripted {
             info: serde_json::from_value(info).unwrap(),
             steps: Mutex::new(steps.into_iter().collect()),
@@ -200,6 +204,8 @@ pub struct Build {
     /// Of the model that stands in.
     pub second: Vec<Step>,
     pub recovery: RecoverySettings,
+    /// Tokens that the models take.
+    pub window: u64,
     pub tools: Vec<Arc<dyn Tool>>,
 }
 
@@ -209,6 +215,7 @@ pub fn build(steps: impl IntoIterator<Item = Step>) -> Build {
         steps: steps.into_iter().collect(),
         second: Vec::new(),
         recovery: RecoverySettings::default(),
+        window: 0,
         tools: vec![Arc::new(bash()), Arc::new(read())],
     }
 }
@@ -228,8 +235,8 @@ impl Build {
         self.start_with(session, dir).await
     }
     pub async fn start_with(self, session: Session, dir: tempfile::TempDir) -> Rig {
-        let model = Scripted::new("m", self.steps);
-        let second = Scripted::new("second", self.second);
+        let model = Scripted::taking(self.window, "m", self.steps);
+        let second = Scripted::taking(self.window, "second", self.second);
         let log = Arc::new(self.log);
         let engine = Engine::prepare(EngineConfig {
             cwd: dir.path().to_owned(),

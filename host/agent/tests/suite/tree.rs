@@ -1,7 +1,7 @@
 //! `/tree`: going back in a session, what is asked, what is kept of the branch that is left.
 
 use crate::doubles::*;
-use atomic_agent::{event::Event, message::Message, op::Op, session::Session};
+use atomic_agent::{event::Event, message::Message, op::Op, recovery::RecoverySettings, session::Session};
 use serde_json::{Map, Value, json};
 
 fn to(id: &str) -> Op {
@@ -38,7 +38,8 @@ fn object(value: Value) -> Map<String, Value> {
 /// Two turns.
 async fn rig(more: impl IntoIterator<Item = Step>) -> Rig {
     let steps = [Step::Text("one"), Step::Text("two")].into_iter().chain(more);
-    let rig = build(steps).start().await;
+    let soon = RecoverySettings { base_delay: std::time::Duration::from_millis(1), ..Default::default() };
+    let rig = Build { recovery: soon, ..build(steps) }.start().await;
     rig.run("first").await;
     rig.run("second").await;
     // What was said until here is not what a test waits for.
@@ -200,8 +201,21 @@ async fn a_summary_of_an_extension_costs_no_request_and_is_told_as_such() {
 }
 
 #[tokio::test]
+async fn a_summary_that_fails_by_chance_is_asked_for_again_and_that_is_told() {
+    let mut rig = rig([Step::Failed("models::server_error", "", None), Step::Text("in short")]).await;
+    let first_answer = of_role(&rig.file(), "assistant", 0);
+    rig.told();
+    let answer = rig.handle.request(with_summary(&first_answer)).await.unwrap();
+    assert_eq!(answer["summaryEntry"]["summary"], "in short");
+    let told: Vec<Value> = rig.told().iter().map(|e| serde_json::to_value(&**e).unwrap()).collect();
+    let again = told.iter().find(|e| e["type"] == "summarization_retry_attempt_start").unwrap();
+    assert_eq!(*again, json!({"type": "summarization_retry_attempt_start", "source": "branchSummary"}));
+    assert!(told.iter().any(|e| e["type"] == "summarization_retry_finished"));
+}
+
+#[tokio::test]
 async fn a_summary_that_is_stopped_or_fails_moves_nothing() {
-    let rig = rig([Step::UntilAborted("…"), Step::Error("overloaded")]).await;
+    let rig = rig([Step::UntilAborted("…"), Step::Error("refused")]).await;
     let lines = rig.file();
     let first_answer = of_role(&lines, "assistant", 0);
     let leaf = rig.handle.view(|v| v.leaf_id.clone());
@@ -213,7 +227,7 @@ async fn a_summary_that_is_stopped_or_fails_moves_nothing() {
 
     let refused = rig.handle.request(with_summary(&first_answer)).await.unwrap_err();
     assert_eq!(refused.code, "summary_failed");
-    assert!(refused.message.contains("overloaded"));
+    assert!(refused.message.contains("refused"));
     assert_eq!((rig.handle.view(|v| v.leaf_id.clone()), rig.file()), (leaf, lines));
     assert_eq!(rig.log.count("SessionTree"), 0);
 }

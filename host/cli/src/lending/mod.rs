@@ -24,6 +24,7 @@ use std::{
 const MOST: u64 = 1024 * 1024;
 
 /// Reads the disk when it is asked; knows what the command line said.
+#[derive(Clone)]
 pub struct Lending {
     /// Of the session.
     pub paths: Paths,
@@ -120,7 +121,13 @@ fn warn_of_hidden(path: &Path, text: &str, warnings: &mut Vec<String>) {
 }
 
 impl Lender for Lending {
-    fn lend(&self, trusted: bool, found: &Resources) -> Loan {
+    fn lend(&self, cwd: &Path, trusted: bool, found: &Resources) -> Loan {
+        Lending { paths: self.paths.at(cwd.to_owned()), ..self.clone() }.lend_here(trusted, found)
+    }
+}
+
+impl Lending {
+    fn lend_here(&self, trusted: bool, found: &Resources) -> Loan {
         let mut warnings = Vec::new();
         let context_files = match self.args.no_context_files {
             true => Vec::new(),

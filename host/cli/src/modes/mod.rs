@@ -47,6 +47,7 @@ fn choose(args: &RunArgs, stdin_is_terminal: bool, screen: bool) -> Chosen {
 }
 
 pub use end::{close_extensions, shut_down};
+pub use lines::size;
 
 /// `words`: the command line, without the program; an engine of its own reads it again.
 pub async fn run(

@@ -67,7 +67,8 @@ struct ExecResult {
 pub(super) async fn exec(a: &Asker, bytes: &[u8]) -> Outcome {
     let x: Exec = body("exec", bytes)?;
     let config = a.host.config();
-    let cwd = x.cwd.map_or_else(|| config.cwd.clone(), |c| config.cwd.join(c));
+    let here = a.host.cwd();
+    let cwd = x.cwd.map_or_else(|| here.clone(), |c| here.join(c));
     let mut command = tokio::process::Command::new(&x.command);
     command
         .args(&x.args)

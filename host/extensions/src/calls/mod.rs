@@ -13,6 +13,7 @@ pub(crate) mod state;
 mod table_watch;
 pub(crate) mod tables;
 mod ui;
+pub(crate) mod workbench;
 mod workflow;
 
 use crate::{
@@ -140,6 +141,7 @@ pub(crate) fn call(caller: Caller, op: &str, bytes: &[u8]) -> Outcome {
         Some(("ctx" | "session", _)) => getters::call(&a, op, bytes),
         Some(("events", _)) => bus::call(&a, op, bytes),
         Some(("tables", _)) => tables::call(&a, op, bytes),
+        Some(("text" | "files", _)) => workbench::call(&a, op, bytes),
         Some(("workflow", _)) => workflow::call(&a, op, bytes),
         _ => match op {
             "log" => {
@@ -243,6 +245,8 @@ async fn serve(a: &Asker, op: &str, bytes: &[u8]) -> Outcome {
     match op {
         "exec" => exec::exec(a, bytes).await,
         "sleep" => exec::sleep(bytes).await,
+        "bash.local" => workbench::shell(a, op, bytes).await,
+        "files.turn" => workbench::file_turn(a, op, bytes).await,
         "models.complete" => providers::complete(a, op, bytes).await,
         "provider.headers" | "provider.payload" | "provider.response" | "provider.event" => {
             crate::provider::ask(a.caller.call, op, bytes).await

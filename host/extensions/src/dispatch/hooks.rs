@@ -26,7 +26,11 @@ use atomic_agent::{
 };
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 /// Keys of an answer of `session_before_tree`.
 const TREE: &[&str] = &["cancel", "summary", "customInstructions", "replaceInstructions", "label"];
@@ -45,7 +49,7 @@ impl Hooks for Extensions {
             self.found(&found);
             return found;
         };
-        let cwd = self.config().cwd.clone();
+        let cwd = self.cwd();
         let event = convert::resources_discover(&cwd, reason);
         self.chain(
             RESOURCES_DISCOVER,
@@ -317,6 +321,10 @@ impl Hooks for Extensions {
 
     async fn bootstrap(&self) -> Option<Bootstrap> {
         self.bring_projects_in().await
+    }
+
+    async fn enter(&self, cwd: &Path) -> Result<bool, String> {
+        Ok(self.enter_project(cwd).await)
     }
 
     async fn host_command(&self, name: &str, args: &str) -> Option<Result<String, String>> {

@@ -92,6 +92,16 @@ impl Extensions {
         Some(Bootstrap { project_trusted })
     }
 
+    /// Before a session of another directory takes this one's place: asks who is here now
+    /// (events.md B.7). Nothing of that directory is opened.
+    pub(crate) async fn enter_project(&self, dir: &std::path::Path) -> bool {
+        let decision = self.trust.known_of(dir);
+        let t = Territory { dir: dir.to_owned(), borrowed: false, decision };
+        let (decision, _) = self.decide(&t).await;
+        self.trust.entered(dir, decision.clone());
+        decision.trusted
+    }
+
     /// Of a session whose own folder is gone. Without a yes the engine ends (events.md B.7).
     async fn goes_on_here(&self) -> bool {
         let (Some(gone), Ok(engine)) = (&self.config().gone_cwd, self.engine("trust")) else { return true };

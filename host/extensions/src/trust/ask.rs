@@ -99,7 +99,8 @@ impl Extensions {
             return Known { command_line: Some(self.config().project_trusted), ..Known::default() };
         };
         let saved = self.saved(&t.dir);
-        let carried = plan.carried.filter(|_| !t.borrowed).map(|trusted| match &saved {
+        let of_before = !t.borrowed && t.dir == self.config().cwd;
+        let carried = plan.carried.filter(|_| of_before).map(|trusted| match &saved {
             SavedAnswer::Of { trusted: same, at } if *same == trusted => By::Saved { at: at.clone() },
             _ if trusted => By::User(Choice::TrustOnce),
             _ => By::User(Choice::RefuseOnce),

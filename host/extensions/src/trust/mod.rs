@@ -26,6 +26,7 @@ pub(crate) use survey::Judged;
 
 use crate::discover::Listed;
 use std::{
+    collections::HashMap,
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
 };
@@ -78,6 +79,8 @@ pub(crate) struct Territory {
 #[derive(Default)]
 pub(crate) struct State {
     territories: Mutex<Vec<Territory>>,
+    /// What was decided about directories that sessions of this process work in, or are about to.
+    entered: Mutex<HashMap<PathBuf, Decision>>,
     /// Notices of `project_trust` handlers from before there was anybody to tell.
     said: Mutex<Vec<String>>,
 }
@@ -86,7 +89,11 @@ impl State {
     pub(crate) fn new(cwd: &Path, borrowed: &[PathBuf]) -> Self {
         let cwd = Territory { dir: cwd.to_owned(), borrowed: false, decision: None };
         let lent = borrowed.iter().map(|dir| Territory { dir: dir.clone(), borrowed: true, decision: None });
-        State { territories: Mutex::new([cwd].into_iter().chain(lent).collect()), said: Mutex::default() }
+        State {
+            territories: Mutex::new([cwd].into_iter().chain(lent).collect()),
+            entered: Mutex::default(),
+            said: Mutex::default(),
+        }
     }
     fn territories(&self) -> MutexGuard<'_, Vec<Territory>> {
         self.territories.lock().unwrap_or_else(PoisonError::into_inner)
@@ -98,6 +105,29 @@ impl State {
         for t in self.territories().iter_mut().filter(|t| t.dir == dir) {
             t.decision = Some(decision.clone());
         }
+    }
+    /// The current directory.
+    pub(crate) fn here(&self) -> PathBuf {
+        self.territories().first().map(|t| t.dir.clone()).unwrap_or_default()
+    }
+    /// Of this process; asked about once.
+    pub(crate) fn known_of(&self, dir: &Path) -> Option<Decision> {
+        let dir = canonical(dir);
+        self.entered.lock().unwrap_or_else(PoisonError::into_inner).get(&dir).cloned()
+    }
+    pub(crate) fn entered(&self, dir: &Path, decision: Decision) {
+        self.entered.lock().unwrap_or_else(PoisonError::into_inner).insert(canonical(dir), decision);
+    }
+    /// The session works there now.
+    pub(crate) fn move_to(&self, dir: &Path) {
+        let decision = self.known_of(dir);
+        let mut territories = self.territories();
+        let Some(here) = territories.first_mut() else { return };
+        if let Some(decided) = &here.decision {
+            let (left, decided) = (here.dir.clone(), decided.clone());
+            self.entered(&left, decided);
+        }
+        *here = Territory { dir: dir.to_owned(), borrowed: false, decision };
     }
     /// About the current directory.
     pub(crate) fn project(&self) -> Option<Decision> {

@@ -197,6 +197,7 @@ fn entry(
         context_window: model.context_window.unwrap_or(128_000),
         max_tokens: model.max_tokens.unwrap_or(16_384),
         thinking_levels: levels(&model, &compat),
+        cache_ttl_seconds: compat.cache_ttl_seconds,
         // The format has no such thing.
         mid_conversation_system: api != "google-generative-ai"
             && compat.supports_mid_conversation_system.unwrap_or(false),

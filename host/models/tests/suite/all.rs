@@ -5,5 +5,8 @@
 
 mod common;
 mod exchange;
+mod formats;
+mod hostile;
 mod offline;
 mod peer;
+mod published;

@@ -2,69 +2,16 @@
 
 use crate::{
     common::{Recorder, Told, messages, prompt, request},
-    peer::{Peer, Reply, events, status},
+    formats::{ALL, ANTHROPIC, GOOGLE, KEY, OPEN_AI, RESPONSES, hello, model, model_with},
+    peer::{Peer, Reply, status},
 };
 use atomic_agent::{
     message::{AssistantEvent, AssistantMessage, ERROR_CODE, ERROR_HELP, StopReason},
     model::{Model, ModelRequest, ThinkingLevel},
 };
-use atomic_models::{Environment, ModelSet, Sources};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
-
-const KEY: &str = "sk-secret-key-of-this-test";
-const OPEN_AI: &str = "openai-completions";
-const ANTHROPIC: &str = "anthropic-messages";
-const RESPONSES: &str = "openai-responses";
-const GOOGLE: &str = "google-generative-ai";
-const ALL: [&str; 4] = [OPEN_AI, ANTHROPIC, RESPONSES, GOOGLE];
-
-/// A short answer in each format.
-fn hello(api: &str) -> Reply {
-    events(match api {
-        RESPONSES => concat!(
-            "data: {\"type\":\"response.output_item.added\",\"output_index\":0,\"item\":{\"type\":\"message\",\"id\":\"msg_1\"}}\n\n",
-            "data: {\"type\":\"response.output_text.delta\",\"output_index\":0,\"delta\":\"hello\"}\n\n",
-            "data: {\"type\":\"response.completed\",\"response\":{\"status\":\"completed\"}}\n\n"
-        ),
-        GOOGLE => {
-            "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"hello\"}]},\"finishReason\":\"STOP\"}]}\n\n"
-        }
-        OPEN_AI => {
-            "data: {\"choices\":[{\"delta\":{\"content\":\"hello\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"
-        }
-        _ => concat!(
-            "data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"hello\"}}\n\n",
-            "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"}}\n\ndata: {\"type\":\"message_stop\"}\n\n"
-        ),
-    })
-}
-
-/// A model at this address, with more of a provider's or a model's settings.
-fn model_with(url: &str, api: &str, provider: Value, model: Value) -> Arc<dyn Model> {
-    let merge = |mut base: Value, more: Value| {
-        base.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        base
-    };
-    let model = merge(
-        json!({"id": "fake", "reasoning": true, "input": ["text", "image"], "maxTokens": 16_000}),
-        model,
-    );
-    let provider =
-        merge(json!({"baseUrl": url, "api": api, "apiKey": "$PEER_KEY", "models": [model]}), provider);
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("models.json");
-    std::fs::write(&path, json!({"providers": {"peer": provider}}).to_string()).unwrap();
-    let environment = Environment::fixed([("PEER_KEY", KEY), ("TENANT", "tenant-7")]);
-    let set = ModelSet::load(Sources { models_json: Some(path), environment, ..Sources::default() });
-    assert_eq!(set.problems(), []);
-    set.get("peer", "fake").unwrap()
-}
-
-fn model(url: &str, api: &str) -> Arc<dyn Model> {
-    model_with(url, api, json!({}), json!({}))
-}
 
 async fn ask(model: &Arc<dyn Model>, sink: &mut Recorder, request: ModelRequest) -> AssistantMessage {
     model.stream(request, sink, &CancellationToken::new()).await

@@ -33,8 +33,8 @@ use dialog::Dialogs;
 use input::Line;
 use reader::Reader;
 use serde_json::Value;
-pub use sessions::pick_session;
 use sessions::{Lists, Want, Wish};
+pub use sessions::{pick_session, size};
 use std::{
     collections::VecDeque,
     fs::File,
