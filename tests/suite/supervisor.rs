@@ -452,7 +452,7 @@ fn an_engine_that_is_replaced_keeps_what_the_user_had_set() {
     run.wait_for("the successor", |l| l.contains("(the engine was replaced)"));
     assert_ne!(children(run.id()), engine);
     run.say("second");
-    run.wait_for("an answer", |l| l.contains("one"));
+    run.wait_for("an answer", |l| l.contains("two"));
     run.close_stdin();
     run.finish().ok();
     let heard = lines(&out);
@@ -480,4 +480,20 @@ fn an_engine_that_is_lost_after_a_switch_goes_on_with_the_session_that_was_open(
     assert!(fs::read_to_string(&other).unwrap().contains("after the loss"));
     let named = home.sessions().into_iter().find(|f| f.to_string_lossy().ends_with("_named.jsonl")).unwrap();
     assert!(!fs::read_to_string(named).unwrap().contains("after the loss"));
+}
+
+#[test]
+fn a_script_goes_on_where_it_was_when_another_engine_takes_over() {
+    let home = Home::new();
+    let script = home.script(&json!([text("the first answer"), text("the second answer")]));
+    let mut run = home.atomic(["--mode", "lines", "--script", script.to_str().unwrap()]).start();
+    run.say("hi");
+    run.wait_for("the first", |l| l.contains("the first answer"));
+    kill_process(pid(engine_of(&run)), Signal::KILL).unwrap();
+    run.wait_for("another engine", |l| l.contains("the session goes on"));
+    run.say("and");
+    run.wait_for("the second", |l| l.contains("the second answer"));
+    run.close_stdin();
+    let done = run.finish().ok();
+    assert_eq!(done.stdout.matches("the first answer").count(), 1, "{}", done.stdout);
 }

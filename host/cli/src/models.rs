@@ -9,8 +9,10 @@ use atomic_agent::{
     session::Session,
 };
 use atomic_models::{ModelSet, ResolveError, Script, Selection, Sources, Tape};
+use serde_json::Value;
 use std::{
     fmt::Write,
+    path::Path,
     sync::{Arc, PoisonError, RwLock},
 };
 use unicode_width::UnicodeWidthStr;
@@ -34,6 +36,11 @@ pub fn load(
         Some(file) => Some(Script::read(file).map_err(|e| Card::told(e.code(), &e.to_string()))?),
         None => None,
     };
+    // An engine that takes over goes on with the script where the one before was.
+    let script = script.map(|script| match (&args.session, reason) {
+        (Some(file), StartReason::Resume | StartReason::Reload) => script.from(answers(file)),
+        _ => script,
+    });
     let tape = match (&args.record, &args.replay) {
         // An engine that takes over goes on with the recording of the one before.
         (Some(file), _) => Some(Tape::record(&paths.cwd.join(file), reason != StartReason::Startup)),
@@ -48,6 +55,16 @@ pub fn load(
         script,
         ..sources(paths)
     }))
+}
+
+/// How many answers of the offline model a session holds.
+fn answers(file: &Path) -> usize {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let of_script = |line: &&str| {
+        let entry: Value = serde_json::from_str(line).unwrap_or_default();
+        entry["message"]["role"] == "assistant" && entry["message"]["provider"] == "offline"
+    };
+    text.lines().filter(of_script).count()
 }
 
 /// What `--models` says, else `enabledModels` of the settings.

@@ -2,6 +2,7 @@
 //! are replaced or none. Line ends and a byte order mark are the file's, not the model's (field case B80):
 //! bytes outside the replaced ones never change. Works on bytes; touches no file.
 
+use crate::near;
 use std::ops::Range;
 
 #[derive(Clone, Debug)]
@@ -56,7 +57,7 @@ pub fn apply(file: &str, original: &[u8], edits: &[Replacement]) -> Result<Edite
         match occurrences(&body.text, old.as_bytes()).as_slice() {
             [at] => found.push((*at..*at + old.len(), index)),
             [] => {
-                let (hint, file) = (near(&body.text, &old), file.into());
+                let (hint, file) = (near::hint(&body.text, &old), file.into());
                 return Err(EditError::NotFound { field, file, hint });
             }
             many => {
@@ -165,19 +166,6 @@ fn occurrences(text: &[u8], wanted: &[u8]) -> Vec<usize> {
 
 fn line_of(text: &[u8], at: usize) -> usize {
     1 + text[..at].iter().filter(|&&b| b == b'\n').count()
-}
-
-/// Where the text would be found, if white space at the ends of lines did not count.
-fn near(text: &[u8], old: &str) -> String {
-    let wanted: Vec<&str> = old.trim().lines().map(str::trim).collect();
-    let text = String::from_utf8_lossy(text);
-    let lines: Vec<&str> = text.lines().map(str::trim).collect();
-    match lines.windows(wanted.len().max(1)).position(|w| w == wanted) {
-        Some(at) if !wanted.is_empty() => {
-            format!(" Line {} has it with other white space: read the file again.", at + 1)
-        }
-        _ => String::new(),
-    }
 }
 
 #[cfg(test)]

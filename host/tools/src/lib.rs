@@ -12,6 +12,7 @@ mod exact;
 mod find;
 pub mod images;
 mod ls;
+mod near;
 mod output;
 mod path;
 mod pipe;

@@ -19,6 +19,9 @@ use std::{
 };
 use tokio_util::sync::CancellationToken;
 
+/// Of text with its line numbers: with what is said about it, it must stay below what a result may
+/// hold.
+const MAX_TEXT: usize = atomic_agent::budget::CEILING - 1_872;
 /// Of an image that will be made to fit.
 const MAX_IMAGE: u64 = 100 * 1024 * 1024;
 
@@ -41,8 +44,8 @@ impl Read {
         });
         let spec = spec(
             "read",
-            "Read a file. Text is cut after 2000 lines or 50 KB, whichever comes first; use offset and limit to \
-             read on. Images (png, jpeg, gif, webp) are shown to you.",
+            "Read a file. Each line of text comes behind its number and a tab, which are no part of the file. Text is \
+             cut after 2000 lines or 47 KB, whichever comes first; use offset and limit to read on. Images (png, jpeg, gif, webp) are shown to you.",
             parameters,
             "Read files and images",
             &["Use read to look at files, not cat or sed."],
@@ -103,7 +106,7 @@ fn read(
         let size = format_size(meta.len());
         return Err(ToolError(format!("{shown} is not text but binary data ({size}); {hint}")));
     }
-    let limits = Limits::default();
+    let limits = Limits { bytes: MAX_TEXT, ..Limits::default() };
     let lines = limit.unwrap_or(u64::MAX).min(limits.lines as u64);
     let part = Part::of(open, offset, lines, limits.bytes, cancel).map_err(|e| match e.kind() {
         io::ErrorKind::Interrupted => aborted(),
@@ -139,8 +142,11 @@ fn image(shown: &str, mime: &str, file: File, size: u64, fitted: bool) -> Result
     Ok(ToolOutput { content: vec![note, Content::Image(image)], ..Default::default() })
 }
 
+const BOM: &[u8] = b"\xef\xbb\xbf";
+
 /// The lines asked for, and how much there is in all. Memory stays at the limit, whatever the file's size.
 struct Part {
+    /// Each line behind its number.
     kept: Vec<u8>,
     kept_lines: u64,
     cut_by_bytes: bool,
@@ -173,7 +179,13 @@ impl Part {
             for piece in chunk[..n].split_inclusive(|&b| b == b'\n') {
                 let ends = piece.ends_with(b"\n");
                 if wanted.contains(&line) && !part.cut_by_bytes {
-                    part.kept.extend_from_slice(piece);
+                    if !in_line {
+                        let piece = if line == 1 { piece.strip_prefix(BOM).unwrap_or(piece) } else { piece };
+                        part.kept.extend_from_slice(format!("{line}\t").as_bytes());
+                        part.kept.extend_from_slice(piece);
+                    } else {
+                        part.kept.extend_from_slice(piece);
+                    }
                     if part.kept.len() - usize::from(ends) > bytes {
                         part.kept.truncate(line_start);
                         part.cut_by_bytes = true;
@@ -198,7 +210,6 @@ impl Part {
     fn output(self, shown: &str, offset: u64, limit: Option<u64>, limits: Limits) -> ToolOutput {
         let text = String::from_utf8_lossy(&self.kept);
         let lossy = matches!(text, std::borrow::Cow::Owned(_));
-        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
         let (last, total) = (offset + self.kept_lines - 1, self.total_lines);
         let mut notes = Vec::new();
         let unfinished = last < total;
@@ -241,7 +252,7 @@ impl Part {
             }})
         });
         let text = match notes.is_empty() {
-            true => text.to_owned(),
+            true => text.into_owned(),
             false if text.is_empty() => notes.join("\n"),
             false => format!("{}\n\n{}", text.trim_end_matches('\n'), notes.join("\n")),
         };
@@ -268,7 +279,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_small_file_comes_whole() {
-        assert_eq!(text_of("\u{feff}a\nb\n".as_bytes(), json!({})).await, "a\nb\n");
+        assert_eq!(text_of("\u{feff}a\nb\n".as_bytes(), json!({})).await, "1\ta\n2\tb\n");
         assert_eq!(text_of(b"", json!({})).await, "[f is empty]");
     }
 
@@ -277,9 +288,9 @@ mod tests {
         let five = b"1\n2\n3\n4\n5";
         assert_eq!(
             text_of(five, json!({"offset": 2, "limit": 2})).await,
-            "2\n3\n\n[2 more lines. Read on with offset=4]"
+            "2\t2\n3\t3\n\n[2 more lines. Read on with offset=4]"
         );
-        assert_eq!(text_of(five, json!({"offset": 5})).await, "5");
+        assert_eq!(text_of(five, json!({"offset": 5})).await, "5\t5");
         let error = of(five, json!({"offset": 6})).await.unwrap_err();
         assert_eq!(error.0, "read: `offset` 6 is beyond the end of f, which has 5 lines");
     }
@@ -292,12 +303,13 @@ mod tests {
         loop {
             let output = of(content.as_bytes(), json!({"offset": offset})).await.unwrap();
             let text = testing::joined(&output);
-            seen.extend(text.lines().filter(|l| l.starts_with("line ")).map(str::to_owned));
+            seen.extend(text.lines().filter_map(|l| Some(l.split_once("\tline ")?.1.to_owned())));
             let Some((_, next)) = text.split_once("Read on with offset=") else { break };
             assert_eq!(output.details.unwrap()["truncation"]["truncatedBy"], "lines");
             offset = next.trim_end_matches(']').parse().unwrap();
         }
-        assert_eq!(seen, content.lines().collect::<Vec<_>>());
+        let all: Vec<String> = (1..=4500).map(|n| n.to_string()).collect();
+        assert_eq!(seen, all);
     }
 
     #[tokio::test]
@@ -305,22 +317,22 @@ mod tests {
         let content = format!("{}\n", "x".repeat(999)).repeat(100);
         let output = of(content.as_bytes(), json!({})).await.unwrap();
         let text = testing::joined(&output);
-        assert!(text.ends_with("[Lines 1-51 of 100, cut at 50.0 KB. Read on with offset=52]"), "{text}");
+        assert!(text.ends_with("[Lines 1-47 of 100, cut at 47.0 KB. Read on with offset=48]"), "{text}");
         let truncation = &output.details.unwrap()["truncation"];
-        assert_eq!((&truncation["totalLines"], &truncation["outputLines"]), (&json!(100), &json!(51)));
+        assert_eq!((&truncation["totalLines"], &truncation["outputLines"]), (&json!(100), &json!(47)));
     }
 
     #[tokio::test]
     async fn a_line_longer_than_the_limit_is_told_with_a_way_to_see_it() {
         let content = format!("a\n{}", "x".repeat(200_000));
         let text = text_of(content.as_bytes(), json!({"offset": 2})).await;
-        assert!(text.starts_with("[Line 2 alone is longer than 50.0 KB. Use bash: sed -n '2p' f"), "{text}");
+        assert!(text.starts_with("[Line 2 alone is longer than 47.0 KB. Use bash: sed -n '2p' f"), "{text}");
     }
 
     #[tokio::test]
     async fn bytes_that_are_not_utf8_are_shown_and_noted() {
         let text = text_of(b"caf\xe9\n", json!({})).await;
-        assert_eq!(text, "caf\u{fffd}\n\n[Bytes that are not UTF-8 are shown as \u{fffd}]");
+        assert_eq!(text, "1\tcaf\u{fffd}\n\n[Bytes that are not UTF-8 are shown as \u{fffd}]");
     }
 
     #[tokio::test]

@@ -11,6 +11,9 @@ use std::{
 /// Copies of one session that are left lying.
 const KEPT: usize = 5;
 
+/// Ends the name of a copy that is not whole yet.
+const PART: &str = ".part";
+
 fn label(reason: CompactReason) -> &'static str {
     match reason {
         CompactReason::Manual => "compact",
@@ -23,11 +26,16 @@ fn label(reason: CompactReason) -> &'static str {
 pub(super) fn copy(file: &Path, reason: CompactReason) -> io::Result<PathBuf> {
     let stamp = iso(now_ms()).replace([':', '.'], "-");
     let name = file.file_name().unwrap_or_default().to_string_lossy();
-    let to = file.with_file_name(format!("{name}.{stamp}.{}.bak", label(reason)));
-    let (mut from, mut out) = (std::fs::File::open(file)?, new_file(&to)?);
-    if let Err(e) = io::copy(&mut from, &mut out) {
-        // Half a copy would look like a whole one.
-        let _ = std::fs::remove_file(&to);
+    let name = format!("{name}.{stamp}.{}.bak", label(reason));
+    let to = file.with_file_name(&name);
+    // Half a copy, of a full disk or a killed program, must not look like a whole one.
+    let part = file.with_file_name(format!("{name}{PART}"));
+    let mut from = std::fs::File::open(file)?;
+    let copied = new_file(&part)
+        .and_then(|mut out| io::copy(&mut from, &mut out))
+        .and_then(|_| std::fs::rename(&part, &to));
+    if let Err(e) = copied {
+        let _ = std::fs::remove_file(&part);
         return Err(e);
     }
     Ok(to)
@@ -42,7 +50,8 @@ fn new_file(path: &Path) -> io::Result<std::fs::File> {
     options.open(path)
 }
 
-/// The oldest of this session's copies go; other files are not looked at.
+/// The oldest of this session's copies go, and what a killed program left half copied; other files
+/// are not looked at. Whoever calls it holds the session's lock: nobody copies meanwhile.
 pub(super) fn prune(file: &Path) {
     let (Some(dir), Some(name)) = (file.parent(), file.file_name()) else { return };
     let stem = format!("{}.", name.to_string_lossy());
@@ -54,9 +63,10 @@ pub(super) fn prune(file: &Path) {
     };
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     let names = entries.filter_map(|e| e.file_name().into_string().ok());
-    let mut copies: Vec<String> = names.filter(|n| ours(n)).collect();
+    let (halves, mut copies): (Vec<String>, Vec<String>) =
+        names.filter(|n| ours(n.strip_suffix(PART).unwrap_or(n))).partition(|n| n.ends_with(PART));
     copies.sort();
-    for old in copies.iter().take(copies.len().saturating_sub(KEPT)) {
+    for old in halves.iter().chain(copies.iter().take(copies.len().saturating_sub(KEPT))) {
         let _ = std::fs::remove_file(dir.join(old));
     }
 }
@@ -74,6 +84,7 @@ mod tests {
             let name = format!("a.jsonl.2026-01-01T00-00-0{second}-000Z.compact.bak");
             std::fs::write(dir.path().join(name), "old").unwrap();
         }
+        std::fs::write(dir.path().join("a.jsonl.2026-01-01T00-00-09-000Z.compact.bak.part"), "hal").unwrap();
         for other in ["a.jsonl.mine.bak", "b.jsonl.2026-01-01T00-00-00-000Z.compact.bak"] {
             std::fs::write(dir.path().join(other), "of somebody").unwrap();
         }

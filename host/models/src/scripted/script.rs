@@ -67,6 +67,13 @@ impl Script {
         })
     }
 
+    /// What is left of it after so many answers.
+    #[must_use]
+    pub fn from(mut self, answers: usize) -> Self {
+        self.turns.drain(..answers.min(self.turns.len()));
+        self
+    }
+
     pub(super) fn over(&self, n: usize) -> Turn {
         let turns = self.turns.len();
         Turn {
