@@ -28,7 +28,7 @@ enum Form {
     Confirm(bool),
     Select(List<String>),
     Text {
-        composer: Composer,
+        composer: Box<Composer>,
         lines: bool,
     },
 }
@@ -40,11 +40,11 @@ impl Open {
             Dialog::Select { options, .. } => {
                 Form::Select(List::new(options.iter().map(|o| Item::new(o, "", o.clone())).collect()))
             }
-            Dialog::Input { .. } => Form::Text { composer: Composer::new(None), lines: false },
+            Dialog::Input { .. } => Form::Text { composer: Box::new(Composer::new(None)), lines: false },
             Dialog::Editor { prefill, .. } => {
                 let mut composer = Composer::new(None);
                 composer.set(prefill.as_deref().unwrap_or_default());
-                Form::Text { composer, lines: true }
+                Form::Text { composer: Box::new(composer), lines: true }
             }
         };
         Open { id, dialog, extension: extension.to_owned(), since: Instant::now(), form }

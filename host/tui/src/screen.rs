@@ -59,7 +59,7 @@ impl<W: Write> Screen<W> {
         self.out.write_all(b"\r")
     }
 
-    fn to_row(&mut self, row: usize) -> io::Result<()> {
+    fn go_to_row(&mut self, row: usize) -> io::Result<()> {
         match row.cmp(&self.row) {
             std::cmp::Ordering::Less => self.up(self.row - row)?,
             std::cmp::Ordering::Equal => self.out.write_all(b"\r")?,
@@ -82,7 +82,7 @@ impl<W: Write> Screen<W> {
     ) -> io::Result<()> {
         self.out.queue(BeginSynchronizedUpdate)?.queue(Hide)?;
         if !finished.is_empty() {
-            self.to_row(0)?;
+            self.go_to_row(0)?;
             self.out.queue(Clear(ClearType::FromCursorDown))?;
             for line in finished {
                 self.write_line(line)?;
@@ -96,13 +96,13 @@ impl<W: Write> Screen<W> {
                 continue;
             }
             if at < before.len() {
-                self.to_row(at)?;
+                self.go_to_row(at)?;
                 self.write_line(line)?;
                 self.out.queue(Clear(ClearType::UntilNewLine))?;
             } else {
                 // A row that was not there: the terminal scrolls if it must.
                 if at > 0 {
-                    self.to_row(at - 1)?;
+                    self.go_to_row(at - 1)?;
                     self.out.write_all(b"\r\n")?;
                     self.row = at;
                 }
@@ -111,19 +111,19 @@ impl<W: Write> Screen<W> {
         }
         if live.len() < before.len() {
             let last = live.len();
-            self.to_row(last)?;
+            self.go_to_row(last)?;
             self.out.queue(Clear(ClearType::FromCursorDown))?;
         }
         self.live = live;
         match cursor {
             Some((x, y)) => {
-                self.to_row(usize::from(y))?;
+                self.go_to_row(usize::from(y))?;
                 if x > 0 {
                     self.out.queue(MoveRight(x))?;
                 }
                 self.out.queue(Show)?;
             }
-            None => self.to_row(self.live.len().saturating_sub(1))?,
+            None => self.go_to_row(self.live.len().saturating_sub(1))?,
         }
         self.out.queue(EndSynchronizedUpdate)?;
         self.out.flush()
@@ -131,7 +131,7 @@ impl<W: Write> Screen<W> {
 
     /// Nothing live is left on the screen, and the cursor is where it began.
     pub fn clear(&mut self) -> io::Result<()> {
-        self.to_row(0)?;
+        self.go_to_row(0)?;
         self.out.queue(Clear(ClearType::FromCursorDown))?.queue(Show)?;
         self.live.clear();
         self.out.flush()
