@@ -53,8 +53,6 @@ impl Surfaces {
             Update::SetHiddenThinkingLabel { label } => return Wish::ThinkingLabel(label.clone()),
             Update::SetToolsExpanded { expanded } => return Wish::ToolsExpanded(*expanded),
             Update::RequestRender {} => {}
-            #[allow(unreachable_patterns)]
-            _ => {}
         }
         Wish::Nothing
     }

@@ -246,10 +246,11 @@ mod tests {
 
     #[test]
     fn input_that_is_no_terminal_implies_print_unless_another_mode_was_asked_for() {
-        assert_eq!(choose(&args(None, false), true), Chosen::Lines);
-        assert_eq!(choose(&args(None, false), false), Chosen::Print);
-        assert_eq!(choose(&args(None, true), true), Chosen::Print);
-        assert_eq!(choose(&args(Some(ModeArg::Json), true), true), Chosen::Json);
-        assert_eq!(choose(&args(Some(ModeArg::Lines), false), false), Chosen::Lines);
+        assert_eq!(choose(&args(None, false), true, false), Chosen::Lines);
+        assert_eq!(choose(&args(None, false), true, true), Chosen::Tui);
+        assert_eq!(choose(&args(None, false), false, true), Chosen::Print);
+        assert_eq!(choose(&args(None, true), true, true), Chosen::Print);
+        assert_eq!(choose(&args(Some(ModeArg::Json), true), true, true), Chosen::Json);
+        assert_eq!(choose(&args(Some(ModeArg::Lines), false), false, true), Chosen::Lines);
     }
 }
