@@ -32,7 +32,8 @@ const OF_SCREEN: [(&str, &str); 4] = [
 /// Whether this terminal can show it: one that says it can do nothing gets lines.
 pub fn can() -> bool {
     let plain = env::var_os("ATOMIC_PLAIN").is_some_and(|v| !v.is_empty());
-    !plain && env::var_os("TERM").is_some_and(|t| t != "dumb") || cfg!(windows) && !plain
+    let dumb = env::var_os("TERM").map_or(!cfg!(windows), |t| t == "dumb");
+    !plain && !dumb
 }
 
 pub async fn run(mut desk: Desk, paths: &Paths, stdio: &mut Stdio) -> Result<u8, Card> {
