@@ -200,3 +200,24 @@ fn b59_a_session_whose_folder_is_gone_is_a_question_and_without_a_yes_nothing_ch
         assert_eq!(said(&with(&home, "here")).contains(&"then".to_owned()), !goes_on);
     }
 }
+
+#[test]
+fn b73_a_second_opener_at_a_terminal_is_offered_a_copy() {
+    let home = Home::new();
+    let mut first = home.atomic(["--mode", "lines", "--offline"]).start();
+    first.say("held");
+    first.wait_for("the answer", |s| s.contains("You said: held"));
+    let file = home.sessions()[0].clone();
+    let bytes = fs::read(&file).unwrap();
+    let mut second = atomic_tests::pty::Terminal::start(&home.atomic(["--offline", "-c"]), 40, 120);
+    second.wait_for("the question", |s| s.contains("Go on with a copy of it? [Y/n]"));
+    second.line("");
+    second.wait_for("the prompt", |s| s.trim_end().ends_with('>'));
+    second.line("in the copy");
+    second.wait_for("the answer", |s| s.contains("You said: in the copy"));
+    second.line("/quit");
+    assert_eq!(second.finish(), 0);
+    assert_eq!(said(&with(&home, "in the copy")), ["held", "in the copy"]);
+    assert_eq!(fs::read(&file).unwrap(), bytes);
+    first.kill();
+}

@@ -462,6 +462,27 @@ fn an_engine_that_is_replaced_keeps_what_the_user_had_set() {
 }
 
 #[test]
+fn an_engine_that_is_lost_after_a_switch_goes_on_with_the_session_that_was_open() {
+    let home = Home::new();
+    home.atomic(["-p", "--offline", "said in the other"]).run().ok();
+    let other = home.sessions()[0].clone();
+    // The command line names a session too: that was for the first engine.
+    home.atomic(["-p", "--offline", "--session-id", "named", "said in the named"]).run().ok();
+    let mut run = home.atomic(["--offline", "--mode", "lines", "--session", "named"]).start();
+    run.say(&format!("/resume {}", other.display()));
+    run.wait_for("the switch", |l| l.contains("· session "));
+    kill_process(pid(engine_of(&run)), Signal::KILL).unwrap();
+    run.wait_for("the next engine", |l| l.contains("the session goes on"));
+    run.say("after the loss");
+    run.wait_for("the answer", |l| l.contains("You said: after the loss"));
+    run.close_stdin();
+    run.finish().ok();
+    assert!(fs::read_to_string(&other).unwrap().contains("after the loss"));
+    let named = home.sessions().into_iter().find(|f| f.to_string_lossy().ends_with("_named.jsonl")).unwrap();
+    assert!(!fs::read_to_string(named).unwrap().contains("after the loss"));
+}
+
+#[test]
 fn a_script_goes_on_where_it_was_when_another_engine_takes_over() {
     let home = Home::new();
     let script = home.script(&json!([text("the first answer"), text("the second answer")]));
