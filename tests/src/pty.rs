@@ -27,6 +27,13 @@ pub struct Terminal {
 impl Terminal {
     /// `rows` by `cols` characters.
     pub fn start(invocation: &Invocation, rows: u16, cols: u16) -> Self {
+        Self::open(invocation, rows, cols, true)
+    }
+    /// With the full screen instead of lines.
+    pub fn full(invocation: &Invocation, rows: u16, cols: u16) -> Self {
+        Self::open(invocation, rows, cols, false)
+    }
+    fn open(invocation: &Invocation, rows: u16, cols: u16, plain: bool) -> Self {
         let pair = native_pty_system().openpty(size(rows, cols)).unwrap();
         let (program, args, env, cwd) = invocation.parts();
         let mut command = CommandBuilder::new(program);
@@ -36,6 +43,9 @@ impl Terminal {
             command.env(name, value);
         }
         command.env("TERM", "xterm-256color");
+        if plain {
+            command.env("ATOMIC_PLAIN", "1");
+        }
         command.cwd(cwd);
         let child = pair.slave.spawn_command(command).unwrap();
         drop(pair.slave);

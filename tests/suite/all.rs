@@ -39,6 +39,7 @@ mod prompt;
 mod proxy;
 mod recordings;
 mod refusals;
+mod screen;
 mod session_files;
 mod sessions;
 mod small_server;

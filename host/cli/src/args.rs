@@ -59,6 +59,10 @@ pub struct RunArgs {
     #[arg(long, value_enum, value_name = "MODE", hide_possible_values = true, hide_short_help = true)]
     pub mode: Option<ModeArg>,
 
+    /// Lines instead of the full screen: for screen readers, and terminals that can do little
+    #[arg(long, hide_short_help = true)]
+    pub plain: bool,
+
     /// Load a library, a folder or a crate (repeatable)
     #[arg(short, long = "extension", value_name = "PATH")]
     pub extensions: Vec<PathBuf>,

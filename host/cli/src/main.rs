@@ -17,7 +17,6 @@ mod modes;
 mod nearest;
 mod paths;
 mod said;
-mod sanitize;
 mod secret;
 mod session_choice;
 mod session_place;
@@ -30,6 +29,7 @@ mod tool_names;
 mod trust;
 
 use args::{Args, Command, ExtensionCommand};
+use atomic_tui::sanitize;
 use card::Card;
 use clap::{CommandFactory, FromArgMatches};
 use paths::Paths;

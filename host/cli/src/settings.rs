@@ -57,6 +57,10 @@ pub struct Settings {
     /// After how long an engine that is held, or does not answer, is replaced where nobody can
     /// press a key.
     pub hang_kill: Option<Duration>,
+    /// What the screen looks like; `None`: as the terminal tells.
+    pub theme: Option<String>,
+    /// The terminal is told when a long run ends, or something is asked.
+    pub notify: bool,
     /// Built-in tools that are on.
     pub default_tools: Option<Vec<String>>,
     /// Files and folders of skills and of prompt templates, beside the usual ones.
@@ -120,6 +124,8 @@ impl Settings {
             left_behind: ["engine.maxLeftLibraries", "engine.maxLeftMemoryMb", "engine.maxLeftThreads"]
                 .map(|key| reader.get(key, "a whole number", |v| v.as_u64())),
             hang_kill: reader.time("engine.hangKillMs"),
+            theme: reader.get("theme", "the name of a theme", |v| v.as_str().map(str::to_owned)),
+            notify: reader.get("terminal.notify", "true or false", |v| v.as_bool()).unwrap_or(true),
             default_tools: reader.get("defaultTools", "a list of tools", texts),
             skills: reader.names("skills"),
             prompts: reader.names("prompts"),
@@ -133,6 +139,28 @@ impl Settings {
         };
         Ok(Settings { warnings: reader.warnings, ..settings })
     }
+}
+
+/// The theme for the next starts; what else the file says stays.
+pub fn keep_theme(paths: &Paths, name: &str) -> Result<(), Card> {
+    kept_json::update(&global(paths), Keys::LastWins, |map| {
+        map.insert("theme".to_owned(), Value::from(name));
+        Ok(())
+    })
+    .map(drop)
+    .map_err(|e| card(&e))
+}
+
+/// What the user's file says, for a person.
+pub fn overview(paths: &Paths) -> String {
+    let path = global(paths);
+    let mut lines = vec![format!("settings are in {}", path.display())];
+    match kept_json::read(&path, Keys::LastWins) {
+        Ok(map) if map.is_empty() => lines.push("  nothing is set".to_owned()),
+        Ok(map) => lines.extend(map.iter().map(|(key, value)| format!("  {key}: {value}"))),
+        Err(e) => lines.push(card(&e).to_string()),
+    }
+    lines.join("\n")
 }
 
 /// `a.b.c`, written with dots or as objects in each other.

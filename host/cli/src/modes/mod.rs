@@ -1,9 +1,10 @@
-//! The faces of a session: `print` and `json` answer and go, `lines` is the prompt.
+//! The faces of a session: `print` and `json` answer and go, `tui` is the prompt, `lines` the plain one.
 
 mod end;
 mod json;
 mod lines;
 mod print;
+mod tui;
 
 use crate::{
     args::{ModeArg, RunArgs},
@@ -31,14 +32,16 @@ enum Chosen {
     Print,
     Json,
     Lines,
+    Tui,
 }
 
 /// events.md G.7: input that is no terminal implies print, unless `lines` was asked for.
-fn choose(args: &RunArgs, stdin_is_terminal: bool) -> Chosen {
+fn choose(args: &RunArgs, stdin_is_terminal: bool, screen: bool) -> Chosen {
     match args.mode {
         Some(ModeArg::Json) => Chosen::Json,
         Some(ModeArg::Lines) => Chosen::Lines,
         _ if args.print || !stdin_is_terminal => Chosen::Print,
+        Some(ModeArg::Text) | None if screen && !args.plain => Chosen::Tui,
         Some(ModeArg::Text) | None => Chosen::Lines,
     }
 }
@@ -54,21 +57,24 @@ pub async fn run(
     words: Vec<OsString>,
 ) -> Result<u8, Card> {
     let terminal = stdio::stdin_is_terminal();
-    let chosen = choose(&args, terminal);
+    let chosen = choose(&args, terminal, stdio::stdout_is_terminal() && tui::can());
     let log = paths.log();
     // Only a screen is worth keeping stderr from: without one it is where errors are looked for.
-    let screen = chosen == Chosen::Lines && stdio::stdout_is_terminal();
+    let prompt = matches!(chosen, Chosen::Lines | Chosen::Tui);
+    let screen = prompt && stdio::stdout_is_terminal();
     // While stderr is what it was: a crate takes its time, and may not build.
     args.lenders.clone_from(&args.extensions);
     args.extensions = launch::libraries(&args.extensions, !screen)?;
     let elsewhere = if screen { Elsewhere::Log(&log) } else { Elsewhere::Stderr };
     let mut stdio = stdio::take(&elsewhere)
         .map_err(|e| Card::new("cli::stdio", "stdout cannot be kept for the program").why(e.to_string()))?;
-    if chosen != Chosen::Lines && !terminal {
+    if !prompt && !terminal {
         args.stdin = piped();
     }
     let result = match chosen {
-        Chosen::Lines => supervised(paths, &args, words, &mut stdio).await,
+        Chosen::Lines | Chosen::Tui => {
+            supervised(paths, &args, words, chosen == Chosen::Tui, &mut stdio).await
+        }
         Chosen::Print | Chosen::Json => in_process(paths, &args, unsettled, chosen, &mut stdio).await,
     };
     if let (true, Err(card)) = (screen, &result) {
@@ -84,6 +90,7 @@ async fn supervised(
     paths: &Paths,
     args: &RunArgs,
     words: Vec<OsString>,
+    full: bool,
     stdio: &mut Stdio,
 ) -> Result<u8, Card> {
     let asks = stdio::stdin_is_terminal();
@@ -111,7 +118,7 @@ async fn supervised(
         // A file that cannot be read is told by the engine, which reads all of it.
         hang_kill: Settings::read(paths).ok().and_then(|s| s.hang_kill).unwrap_or(HANG_KILL),
     })?;
-    lines::run(desk, stdio).await
+    if full { tui::run(desk, paths, stdio).await } else { lines::run(desk, stdio).await }
 }
 
 enum Picked {
@@ -239,10 +246,11 @@ mod tests {
 
     #[test]
     fn input_that_is_no_terminal_implies_print_unless_another_mode_was_asked_for() {
-        assert_eq!(choose(&args(None, false), true), Chosen::Lines);
-        assert_eq!(choose(&args(None, false), false), Chosen::Print);
-        assert_eq!(choose(&args(None, true), true), Chosen::Print);
-        assert_eq!(choose(&args(Some(ModeArg::Json), true), true), Chosen::Json);
-        assert_eq!(choose(&args(Some(ModeArg::Lines), false), false), Chosen::Lines);
+        assert_eq!(choose(&args(None, false), true, false), Chosen::Lines);
+        assert_eq!(choose(&args(None, false), true, true), Chosen::Tui);
+        assert_eq!(choose(&args(None, false), false, true), Chosen::Print);
+        assert_eq!(choose(&args(None, true), true, true), Chosen::Print);
+        assert_eq!(choose(&args(Some(ModeArg::Json), true), true, true), Chosen::Json);
+        assert_eq!(choose(&args(Some(ModeArg::Lines), false), false, true), Chosen::Lines);
     }
 }

@@ -7,7 +7,7 @@
 
 mod compact_lines;
 mod dialog;
-mod input;
+pub(super) mod input;
 mod keys;
 mod reader;
 mod reload_lines;
