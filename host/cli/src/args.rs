@@ -56,7 +56,7 @@ pub struct RunArgs {
     ///
     /// `lines` is the plain prompt also when stdin is not a terminal: each line is taken
     /// when the agent is idle or asks something.
-    #[arg(long, value_enum, value_name = "MODE", hide_possible_values = true)]
+    #[arg(long, value_enum, value_name = "MODE", hide_possible_values = true, hide_short_help = true)]
     pub mode: Option<ModeArg>,
 
     /// Lines instead of the full screen: for screen readers, and terminals that can do little
@@ -122,7 +122,7 @@ pub struct RunArgs {
     pub continue_session: bool,
 
     /// Choose a session to go on with
-    #[arg(short = 'r', long = "resume", conflicts_with_all = ["continue_session", "session", "fork"])]
+    #[arg(short = 'r', long = "resume", hide_short_help = true, conflicts_with_all = ["continue_session", "session", "fork"])]
     pub resume: bool,
 
     /// Go on with this session: a file, or the beginning of its id
