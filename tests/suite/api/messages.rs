@@ -39,7 +39,9 @@ async fn a_protected_message_is_written_when_it_is_admitted_and_marked_when_a_ru
     };
     let first = kept(&live);
     assert_eq!(first.len(), 1);
-    assert_eq!(first[0]["protectedReconciliation"], json!({"delivery": "steer"}));
+    // Whether it is shown once it is delivered is kept beside how: recovery has only this entry.
+    let note = json!({"delivery": "steer", "display": true});
+    assert_eq!(first[0]["protectedReconciliation"], note);
     assert_eq!(first[0]["excludeFromContext"], true, "not the model's before a run takes it");
     assert_eq!(first[0]["stageAdmissionKey"], "k");
     let mark = live.mark();
