@@ -1,7 +1,7 @@
 //! What of a request's messages goes out, the same for every wire format.
 
 use atomic_agent::{
-    message::{AssistantMessage, Content, Message},
+    message::{AssistantMessage, Content, ImageContent, Message, MessageContent, ToolResultMessage},
     model::ModelInfo,
 };
 use std::{borrow::Cow, collections::HashSet};
@@ -11,6 +11,33 @@ pub(crate) const UNSEEN: &str = "(an image was left out: this model does not tak
 
 pub(crate) fn sees(info: &ModelInfo) -> bool {
     info.input.iter().any(|kind| kind == "image")
+}
+
+/// The text of a tool's result where a format takes nothing else. Each image that the model can see
+/// is given to `show`, which puts it behind the results of the turn.
+pub(crate) fn result_text(
+    message: &ToolResultMessage,
+    sees: bool,
+    mut show: impl FnMut(String, &ImageContent),
+) -> String {
+    let mut text = MessageContent::Blocks(message.content.clone()).plain_text();
+    for content in &message.content {
+        let Content::Image(image) = content else { continue };
+        let note = if sees {
+            show(format!("Image from {}:", message.tool_name), image);
+            "(see the image below)"
+        } else {
+            UNSEEN
+        };
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(note);
+    }
+    if text.is_empty() {
+        text.push_str("(no output)");
+    }
+    text
 }
 
 /// An id that every server takes: letters, digits, `-` and `_`, at most `limit` of them. Ids of

@@ -3,10 +3,10 @@
 use super::{CALL_SIGNATURE, TEXT_SIGNATURE};
 use crate::{
     compat::{Compat, ThinkingStyle},
-    transcript::{UNSEEN, sees, sendable, thought_here},
+    transcript::{UNSEEN, result_text, sees, sendable, thought_here},
 };
 use atomic_agent::{
-    message::{AssistantMessage, Content, ImageContent, Message, MessageContent, ToolResultMessage},
+    message::{AssistantMessage, Content, ImageContent, Message, ToolResultMessage},
     model::{ModelInfo, ModelRequest, ThinkingLevel},
 };
 use serde_json::{Map, Value, json};
@@ -153,24 +153,10 @@ fn assistant(info: &ModelInfo, compat: &Compat, message: &AssistantMessage) -> V
 
 /// The format takes an object from tools; images follow once all answers of the turn are there.
 fn tool_result(message: &ToolResultMessage, sees: bool, shown: &mut Vec<Value>) -> Value {
-    let mut text = MessageContent::Blocks(message.content.clone()).plain_text();
-    for content in &message.content {
-        let Content::Image(image) = content else { continue };
-        let note = if sees {
-            shown.push(json!({"text": format!("Image from {}:", message.tool_name)}));
-            shown.push(image_part(image));
-            "(see the image below)"
-        } else {
-            UNSEEN
-        };
-        if !text.is_empty() {
-            text.push('\n');
-        }
-        text.push_str(note);
-    }
-    if text.is_empty() {
-        text.push_str("(no output)");
-    }
+    let text = result_text(message, sees, |of, image| {
+        shown.push(json!({"text": of}));
+        shown.push(image_part(image));
+    });
     let key = if message.is_error { "error" } else { "output" };
     json!({"functionResponse": {"id": message.tool_call_id, "name": message.tool_name, "response": {key: text}}})
 }

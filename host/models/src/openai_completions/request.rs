@@ -2,7 +2,7 @@
 
 use crate::{
     compat::{Compat, ThinkingStyle},
-    transcript::{UNSEEN, sees, sendable, short_id, thought_here, wire_id},
+    transcript::{UNSEEN, result_text, sees, sendable, short_id, thought_here, wire_id},
 };
 use atomic_agent::{
     message::{AssistantMessage, Content, ImageContent, Message, MessageContent, ToolResultMessage},
@@ -210,24 +210,10 @@ fn own_thinking(message: &AssistantMessage) -> Option<(String, Value)> {
 /// This format takes only text from tools; images follow in a user message once all
 /// results of the batch are there.
 fn tool_result(message: &ToolResultMessage, sees: bool, shown: &mut Vec<Value>) -> Value {
-    let mut text = MessageContent::Blocks(message.content.clone()).plain_text();
-    for content in &message.content {
-        let Content::Image(image) = content else { continue };
-        let note = if sees {
-            shown.push(json!({"type": "text", "text": format!("Image from {}:", message.tool_name)}));
-            shown.push(image_part(image));
-            "(see the image below)"
-        } else {
-            UNSEEN
-        };
-        if !text.is_empty() {
-            text.push('\n');
-        }
-        text.push_str(note);
-    }
-    if text.is_empty() {
-        text.push_str("(no output)");
-    }
+    let text = result_text(message, sees, |of, image| {
+        shown.push(json!({"type": "text", "text": of}));
+        shown.push(image_part(image));
+    });
     json!({"role": "tool", "content": text})
 }
 
