@@ -16,7 +16,7 @@ use atomic_agent::{
 };
 use serde_json::{Value, json};
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, HashSet, VecDeque},
     path::Path,
     sync::{Arc, Mutex},
     time::Duration,
@@ -156,22 +156,34 @@ impl Model for Scripted {
     }
 }
 
-/// As a provider would refuse it.
-fn assert_paired(messages: &[Message]) {
+/// As a provider would refuse it: every call answered once, in its place; nothing else is a result.
+pub fn assert_paired(messages: &[Message]) {
     let mut rest = messages.iter();
     while let Some(message) = rest.next() {
         match message {
             Message::User(_) => {}
             Message::Assistant(m) => {
+                let mut ids = HashSet::new();
                 for call in m.tool_calls() {
+                    assert!(ids.insert(call.id.clone()), "{} twice", call.id);
+                    assert!(!call.arguments.is_null(), "arguments are null");
                     let answered =
                         matches!(rest.next(), Some(Message::ToolResult(r)) if r.tool_call_id == call.id);
                     assert!(answered, "{} is not answered in its place", call.id);
                 }
             }
-            other => panic!("{} does not belong into a request here", other.role()),
+            other => panic!("{} does not belong into a request", other.role()),
         }
     }
+}
+
+/// What the user said, of a request.
+pub fn said_by_user(messages: &[Message]) -> Vec<String> {
+    let said = |m: &Message| match m {
+        Message::User(m) => Some(m.content.plain_text()),
+        _ => None,
+    };
+    messages.iter().filter_map(said).collect()
 }
 
 /// `p/m`, and `p/second` to fall back to.

@@ -4,7 +4,7 @@
 use crate::doubles::*;
 use atomic_agent::{
     event::Event,
-    message::{Message, MessageContent},
+    message::MessageContent,
     op::{Op, OutgoingMessage, SendOptions},
     session::Session,
 };
@@ -53,14 +53,7 @@ async fn what_was_promised_a_run_is_dropped_or_delivered_once_and_never_asked_ab
     // Then one is heard, as what it was, and the other is not.
     assert_eq!(*rig.log.recovered.lock().unwrap(), ["restore startup", "replay of 2"]);
     let sent = rig.model.request(0).messages;
-    let said: Vec<String> = sent
-        .iter()
-        .filter_map(|m| match m {
-            Message::User(m) => Some(m.content.plain_text()),
-            _ => None,
-        })
-        .collect();
-    assert_eq!(said, ["go", "deliver me"]);
+    assert_eq!(said_by_user(&sent), ["go", "deliver me"]);
     let lines = rig.file();
     let taken = *customs(&lines).last().unwrap();
     assert_eq!((&taken["display"], &taken["details"]), (&json!(true), &json!({"of": "keep"})));

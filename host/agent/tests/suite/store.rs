@@ -1,6 +1,7 @@
 //! Files of other programs' shapes, and random trees: what is read is what was written, and a
 //! request made of any branch of it is one a provider takes.
 
+use crate::doubles::assert_paired;
 use atomic_agent::{
     message::{Content, Message},
     pairing,
@@ -8,7 +9,7 @@ use atomic_agent::{
 };
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
-use std::{collections::HashSet, fs, path::PathBuf};
+use std::{fs, path::PathBuf};
 
 fn file(dir: &tempfile::TempDir, lines: &[String]) -> PathBuf {
     let path = dir.path().join("s.jsonl");
@@ -19,27 +20,6 @@ fn file(dir: &tempfile::TempDir, lines: &[String]) -> PathBuf {
 fn header() -> String {
     json!({"type": "session", "version": 3, "id": "sample", "timestamp": "2026-01-01T00:00:00.000Z", "cwd": "/x"})
         .to_string()
-}
-
-/// Every call answered once, in its place; nothing else is a result.
-fn assert_paired(messages: &[Message]) {
-    let mut rest = messages.iter();
-    while let Some(message) = rest.next() {
-        match message {
-            Message::User(_) => {}
-            Message::Assistant(m) => {
-                let mut ids = HashSet::new();
-                for call in m.tool_calls() {
-                    assert!(ids.insert(call.id.clone()), "{} twice", call.id);
-                    assert!(!call.arguments.is_null(), "arguments are null");
-                    let answered =
-                        matches!(rest.next(), Some(Message::ToolResult(r)) if r.tool_call_id == call.id);
-                    assert!(answered, "{} is not answered in its place", call.id);
-                }
-            }
-            other => panic!("{} does not belong into a request", other.role()),
-        }
-    }
 }
 
 #[test]

@@ -66,14 +66,7 @@ async fn going_back_to_a_message_gives_its_text_back_and_the_next_one_is_a_branc
 
     rig.run("another second").await;
     let sent = rig.model.request(2).messages;
-    let said: Vec<String> = sent
-        .iter()
-        .filter_map(|m| match m {
-            Message::User(m) => Some(m.content.plain_text()),
-            _ => None,
-        })
-        .collect();
-    assert_eq!(said, ["first", "another second"]);
+    assert_eq!(said_by_user(&sent), ["first", "another second"]);
     let stats = rig.handle.request(Op::SessionStats).await.unwrap();
     assert_eq!((&stats["branches"], &stats["userMessages"]), (&json!(2), &json!(3)));
     let tree = rig.handle.request(Op::SessionTree).await.unwrap();
