@@ -13,18 +13,17 @@ fn terminal(home: &Home) -> Terminal {
     terminal
 }
 
-#[test]
-fn ctrl_c_while_the_planner_thinks_ends_the_compaction_and_nothing_is_written() {
-    let gate = Gate::new();
-    let server = two_long([plan("1,9\n").behind(&gate), Answer::text("still here")]);
-    let home = home(&server, WINDOW);
-    let mut terminal = terminal(&home);
+/// A prompt with the two long answers of [`two_long`] behind it.
+fn two_were_answered(home: &Home) -> Terminal {
+    let mut terminal = terminal(home);
     for (said, answered) in [("one", "first 31"), ("two", "second 31")] {
         terminal.line(said);
         terminal.wait_for("the answer", |s| s.contains(answered) && s.trim_end().ends_with('>'));
     }
-    terminal.line("/compact");
-    server.wait_for_requests(3);
+    terminal
+}
+
+fn ctrl_c_cancels_it_and_the_next_message_is_answered(mut terminal: Terminal) {
     terminal.keys(CTRL_C);
     terminal.wait_for("its end", |s| {
         s.contains("not compacted: it was cancelled") && s.trim_end().ends_with('>')
@@ -33,6 +32,17 @@ fn ctrl_c_while_the_planner_thinks_ends_the_compaction_and_nothing_is_written() 
     terminal.wait_for("the answer", |s| s.contains("still here"));
     terminal.line("/quit");
     assert_eq!(terminal.finish(), 0);
+}
+
+#[test]
+fn ctrl_c_while_the_planner_thinks_ends_the_compaction_and_nothing_is_written() {
+    let gate = Gate::new();
+    let server = two_long([plan("1,9\n").behind(&gate), Answer::text("still here")]);
+    let home = home(&server, WINDOW);
+    let mut terminal = two_were_answered(&home);
+    terminal.line("/compact");
+    server.wait_for_requests(3);
+    ctrl_c_cancels_it_and_the_next_message_is_answered(terminal);
     let file = the_session(&home);
     assert!(compactions(&file).is_empty());
     assert_eq!(server.requests()[3].body["messages"].as_array().unwrap().len(), 6);
@@ -44,21 +54,10 @@ fn ctrl_c_while_a_handler_never_answers_ends_the_compaction_too() {
     let server = two_long([Answer::text("still here")]);
     let home = home(&server, WINDOW);
     let reports = misbehaving(&home, "x", "never:session_before_compact");
-    let mut terminal = terminal(&home);
-    for (said, answered) in [("one", "first 31"), ("two", "second 31")] {
-        terminal.line(said);
-        terminal.wait_for("the answer", |s| s.contains(answered) && s.trim_end().ends_with('>'));
-    }
+    let mut terminal = two_were_answered(&home);
     terminal.line("/compact");
     atomic_tests::live::wait_for_file(&reports, "waits for ever");
-    terminal.keys(CTRL_C);
-    terminal.wait_for("its end", |s| {
-        s.contains("not compacted: it was cancelled") && s.trim_end().ends_with('>')
-    });
-    terminal.line("three");
-    terminal.wait_for("the answer", |s| s.contains("still here"));
-    terminal.line("/quit");
-    assert_eq!(terminal.finish(), 0);
+    ctrl_c_cancels_it_and_the_next_message_is_answered(terminal);
     assert!(compactions(&the_session(&home)).is_empty());
 }
 
@@ -78,11 +77,7 @@ fn what_is_typed_while_a_compaction_goes_on_is_said_after_it() {
     let gate = Gate::new();
     let server = two_long([plan("3,20\n").behind(&gate), Answer::text("after it")]);
     let home = home(&server, WINDOW);
-    let mut terminal = terminal(&home);
-    for (said, answered) in [("one", "first 31"), ("two", "second 31")] {
-        terminal.line(said);
-        terminal.wait_for("the answer", |s| s.contains(answered) && s.trim_end().ends_with('>'));
-    }
+    let mut terminal = two_were_answered(&home);
     terminal.line("/compact");
     server.wait_for_requests(3);
     terminal.line("three");
@@ -98,11 +93,7 @@ fn what_is_typed_while_a_compaction_goes_on_is_said_after_it() {
 fn a_compaction_that_is_asked_for_ends_the_run_that_goes_on() {
     let server = two_long([Answer::text("It has begun").hang(), plan("3,20\n"), Answer::text("here")]);
     let home = home(&server, WINDOW);
-    let mut terminal = terminal(&home);
-    for (said, answered) in [("one", "first 31"), ("two", "second 31")] {
-        terminal.line(said);
-        terminal.wait_for("the answer", |s| s.contains(answered) && s.trim_end().ends_with('>'));
-    }
+    let mut terminal = two_were_answered(&home);
     terminal.line("three");
     terminal.wait_for("its first words", |s| s.contains("It has"));
     terminal.line("/compact");
