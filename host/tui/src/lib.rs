@@ -23,6 +23,7 @@ mod styled;
 mod surfaces;
 pub mod theme;
 mod transcript;
+pub mod words;
 
 pub use app::{Ended, Greeting, Program, Seat, Step, run};
 pub use settings::Settings;

@@ -4,6 +4,7 @@ use super::{QUOTE, Transcript};
 use crate::{
     sanitize, styled,
     theme::{Role, Theme},
+    words,
 };
 use atomic_agent::{
     event::{Event, UnansweredCall},
@@ -31,49 +32,25 @@ impl Transcript {
                     None => format!("✗ extension {who}, {}: {error}", sanitize::line(event, 40)),
                 });
             }
-            Event::AutoRetryStart { attempt, max_attempts, delay_ms, error_message } => {
-                let wait = *delay_ms as f64 / 1000.0;
-                let why = sanitize::line(error_message, QUOTE);
-                self.warning(&format!("asked again in {wait:.1} s ({attempt} of {max_attempts}): {why}"));
+            Event::SummarizationRetryScheduled { attempt, max_attempts, delay_ms, error_message }
+            | Event::AutoRetryStart { attempt, max_attempts, delay_ms, error_message } => {
+                let text = words::asked_again(*attempt, *max_attempts, *delay_ms, error_message);
+                self.warning(&sanitize::line(&text, QUOTE));
             }
             Event::ModelFallbackStart { from, to, reason, .. } => {
-                self.warning(&sanitize::line(&format!("{to} stands in for {from}: {reason}"), QUOTE));
+                self.warning(&sanitize::line(&words::stands_in(from, to, reason), QUOTE));
             }
-            Event::CompactionEnd { result, aborted, error_message, .. } => {
-                match (result, error_message) {
-                    (Some(result), _) => {
-                        let tokens = |key: &str| result.get(key).and_then(serde_json::Value::as_u64);
-                        let numbers = match (tokens("tokensBefore"), tokens("tokensAfter")) {
-                            (Some(before), Some(after)) => format!(": {before} tokens, now {after}"),
-                            _ => String::new(),
-                        };
-                        self.remark(&format!("the conversation was shortened{numbers}"));
-                    }
-                    (None, Some(error)) => self.error(&format!("✗ not shortened: {error}")),
-                    (None, None) if *aborted => self.remark("shortening was stopped"),
-                    (None, None) => {}
-                };
+            Event::CompactionEnd { result: Some(result), .. } => self.remark(&words::compacted(result)),
+            Event::CompactionEnd { aborted, error_message, .. } => {
+                let text = words::not_compacted(*aborted, error_message.as_deref());
+                if *aborted { self.remark(&text) } else { self.error(&text) }
             }
             Event::EngineLost { what, unanswered, .. } => self.lost(what, unanswered),
             Event::EngineRestarted { without, planned, resumed } => {
-                let left_out = match without.as_slice() {
-                    [] => String::new(),
-                    names => format!(" without {}; /reload loads it again", names.join(", ")),
-                };
-                let why = match (planned, resumed) {
-                    (true, _) => "the engine was replaced",
-                    (false, true) => "the session goes on",
-                    (false, false) => "a new session begins",
-                };
-                self.remark(&format!("{why}{left_out}"));
+                self.remark(&words::restarted(without, *planned, *resumed));
             }
             Event::EngineHeld { extension, event, held_ms } if *held_ms >= 1000 => {
-                let who = match extension.is_empty() {
-                    true => "the engine has not answered".to_owned(),
-                    false => format!("{extension} has held the engine in {event}"),
-                };
-                let time = *held_ms as f64 / 1000.0;
-                self.warning(&format!("{who} for {time:.1} s; Ctrl+C twice goes on without it"));
+                self.warning(&words::held(extension, event, *held_ms, true));
             }
             Event::Reloaded { report } => self.reloaded(report),
             _ => {}
@@ -85,8 +62,7 @@ impl Transcript {
         self.gap();
         self.error(&format!("! {what}"));
         for call in unanswered {
-            let call = sanitize::line(&format!("{} {}", call.tool_name, call.args), QUOTE);
-            self.warning(&format!("! {call} has no result: it may have run, and had effects"));
+            self.warning(&sanitize::line(&words::no_result(call), QUOTE));
         }
     }
 

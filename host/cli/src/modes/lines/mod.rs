@@ -5,7 +5,6 @@
 //! taken when the agent is idle or asks something, so that a script reads like a conversation;
 //! its end is no hurry either: what was begun is finished first.
 
-mod compact_lines;
 mod dialog;
 pub(super) mod input;
 mod keys;

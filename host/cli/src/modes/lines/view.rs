@@ -1,7 +1,7 @@
 //! How events look at the plain prompt. Everything that is not the host's own text is
 //! sanitised here, on its way out.
 
-use super::{compact_lines, input, reload_lines, tool_lines, wrap::Wrap};
+use super::{input, reload_lines, tool_lines, wrap::Wrap};
 use crate::{
     card::Card,
     sanitize::{self, Sanitizer},
@@ -14,6 +14,7 @@ use atomic_agent::{
     message::{AssistantEvent, Content, Message, StopReason},
     model::ModelInfo,
 };
+use atomic_tui::words;
 use serde_json::Value;
 use std::io::Write;
 use tool_lines::name;
@@ -284,51 +285,31 @@ impl<W: Write> View<W> {
                 let by = extension.as_ref().map(|e| format!("{}: ", name(e))).unwrap_or_default();
                 self.line(&format!("{mark} {by}{message}"));
             }
-            Event::CompactionStart { reason, .. } => self.remark(compact_lines::begun(*reason)),
-            Event::CompactionEnd { result: Some(result), .. } => self.line(&compact_lines::done(result)),
+            Event::CompactionStart { reason, .. } => self.remark(words::compacting(*reason)),
+            Event::CompactionEnd { result: Some(result), .. } => self.line(&words::compacted(result)),
             Event::CompactionEnd { aborted, error_message, .. } => {
-                self.line(&compact_lines::ended(*aborted, error_message.as_deref()));
+                self.line(&words::not_compacted(*aborted, error_message.as_deref()));
             }
             Event::SummarizationRetryScheduled { attempt, max_attempts, delay_ms, error_message }
             | Event::AutoRetryStart { attempt, max_attempts, delay_ms, error_message } => {
-                let wait = *delay_ms as f64 / 1000.0;
-                let text =
-                    format!("asked again in {wait:.1} s ({attempt} of {max_attempts}): {error_message}");
+                let text = words::asked_again(*attempt, *max_attempts, *delay_ms, error_message);
                 self.remark(&sanitize::line(&text, RECALLED));
             }
             Event::ModelFallbackStart { from, to, reason, .. } => {
-                let text = format!("{to} stands in for {from}: {reason}");
+                let text = words::stands_in(from, to, reason);
                 self.remark(&sanitize::line(&text, RECALLED));
             }
             Event::EngineLost { what, unanswered, .. } => {
                 self.line(&format!("! {what}"));
                 for call in unanswered {
-                    let text = format!(
-                        "! {} {} has no result: it may have run, and had effects",
-                        call.tool_name, call.args
-                    );
-                    self.line(&sanitize::line(&text, 200));
+                    self.line(&sanitize::line(&words::no_result(call), 200));
                 }
             }
             Event::EngineRestarted { without, planned, resumed } => {
-                let left_out = match without.as_slice() {
-                    [] => String::new(),
-                    names => format!(" without {}; /reload loads it again", names.join(", ")),
-                };
-                let why = match (planned, resumed) {
-                    (true, _) => "the engine was replaced",
-                    (false, true) => "the session goes on",
-                    (false, false) => "a new session begins",
-                };
-                self.remark(&format!("{why}{left_out}"));
+                self.remark(&words::restarted(without, *planned, *resumed));
             }
             Event::EngineHeld { extension, event, held_ms } if *held_ms >= 1000 => {
-                let who = match extension.is_empty() {
-                    true => "the engine has not answered".to_owned(),
-                    false => format!("{extension} has held the engine in {event}"),
-                };
-                let how = if self.interactive { "; Ctrl+C twice goes on without it" } else { "" };
-                self.remark(&format!("{who} for {:.1} s{how}", *held_ms as f64 / 1000.0));
+                self.remark(&words::held(extension, event, *held_ms, self.interactive));
             }
             Event::Reloaded { report } => {
                 for line in reload_lines::lines(report) {
