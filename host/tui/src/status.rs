@@ -10,6 +10,7 @@ use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
+    time::{Duration, Instant},
 };
 
 #[derive(Default)]
@@ -20,7 +21,12 @@ pub struct Status {
     /// Tokens of the context, as the last answer told.
     tokens: u64,
     cost: f64,
+    /// The branch of a folder, and when it was looked up.
+    branch: Option<(PathBuf, Instant, Option<String>)>,
 }
+
+/// How old a branch's name may be: each drawing would read it otherwise, sixty times a second.
+const BRANCH: Duration = Duration::from_secs(1);
 
 /// What the engine's view gives.
 pub struct Seen {
@@ -60,7 +66,7 @@ impl Status {
         }
     }
 
-    pub fn rows(&self, seen: &Seen, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    pub fn rows(&mut self, seen: &Seen, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
         let dim = theme.style(Role::Dim);
         let mut left = vec![Span::styled(self.place(&seen.cwd), dim)];
         if let Some(name) = &seen.session {
@@ -95,13 +101,18 @@ impl Status {
         rows
     }
 
-    fn place(&self, cwd: &Path) -> String {
+    fn place(&mut self, cwd: &Path) -> String {
         let shown = match self.home.as_ref().and_then(|h| cwd.strip_prefix(h).ok()) {
             Some(rest) if rest.as_os_str().is_empty() => "~".to_owned(),
             Some(rest) => format!("~/{}", rest.display()),
             None => cwd.display().to_string(),
         };
-        let branch = branch(cwd).map(|b| format!(" ({b})")).unwrap_or_default();
+        let fresh = self.branch.as_ref().is_some_and(|(of, at, _)| of == cwd && at.elapsed() < BRANCH);
+        if !fresh {
+            self.branch = Some((cwd.to_owned(), Instant::now(), branch(cwd)));
+        }
+        let branch = self.branch.as_ref().and_then(|(.., b)| b.as_ref());
+        let branch = branch.map(|b| format!(" ({b})")).unwrap_or_default();
         sanitize::line(&(shown + &branch), 200)
     }
 }
@@ -114,7 +125,7 @@ fn short(tokens: u64) -> String {
     }
 }
 
-/// Of the repository that the folder is in; read anew each time, it is one small file.
+/// Of the repository that the folder is in.
 fn branch(cwd: &Path) -> Option<String> {
     let git = cwd.ancestors().map(|d| d.join(".git")).find(|g| g.exists())?;
     let git = match git.is_file() {
@@ -176,7 +187,7 @@ mod tests {
 
     #[test]
     fn on_a_narrow_screen_the_place_stays() {
-        let status = Status::default();
+        let mut status = Status::default();
         assert_eq!(texts(&status.rows(&seen(), 20, &Theme::dark())), ["/nowhere/home/x · n"]);
     }
 }

@@ -43,7 +43,10 @@ impl App {
         let mut below = self.surfaces.widgets(Placement::BelowEditor, columns, &theme);
         below.extend(match self.surfaces.footer(columns, &theme) {
             Some(rows) => rows,
-            None => self.status.rows(&self.seen(), columns, &theme),
+            None => {
+                let seen = self.seen();
+                self.status.rows(&seen, columns, &theme)
+            }
         });
         below.truncate(most.saturating_sub(2));
         let room = most.saturating_sub(below.len()).max(1);
