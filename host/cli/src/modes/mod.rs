@@ -105,6 +105,8 @@ async fn supervised(
         Picked::AsTyped => (None, None),
         Picked::Nothing => return Ok(0),
     };
+    // What cannot be read of it is told by the engine, which reads all of it.
+    let settings = Settings::read(paths).unwrap_or_default();
     let desk = supervise::start(supervise::Plan {
         session,
         fork,
@@ -115,10 +117,9 @@ async fn supervised(
         asks,
         extensions: args.extensions.clone(),
         skip,
-        // A file that cannot be read is told by the engine, which reads all of it.
-        hang_kill: Settings::read(paths).ok().and_then(|s| s.hang_kill).unwrap_or(HANG_KILL),
+        hang_kill: settings.hang_kill.unwrap_or(HANG_KILL),
     })?;
-    if full { tui::run(desk, paths, stdio).await } else { lines::run(desk, stdio).await }
+    if full { tui::run(desk, paths, &settings, stdio).await } else { lines::run(desk, stdio).await }
 }
 
 enum Picked {

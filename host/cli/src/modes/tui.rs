@@ -36,7 +36,7 @@ pub fn can() -> bool {
     !plain && !dumb
 }
 
-pub async fn run(mut desk: Desk, paths: &Paths, stdio: &mut Stdio) -> Result<u8, Card> {
+pub async fn run(mut desk: Desk, paths: &Paths, set: &Settings, stdio: &mut Stdio) -> Result<u8, Card> {
     let failed = |what: &str, e: std::io::Error| Card::new("cli::screen", what).why(e.to_string());
     let mut heard = signals::listen(true).map_err(|e| failed("signals cannot be listened to", e))?;
     let (tell, signals) = mpsc::unbounded_channel();
@@ -52,7 +52,7 @@ pub async fn run(mut desk: Desk, paths: &Paths, stdio: &mut Stdio) -> Result<u8,
     let (_, none) = oneshot::channel();
     let first = std::mem::replace(&mut desk.started, none);
     let desk = Arc::new(desk);
-    let (settings, problems) = screen_settings(paths);
+    let (settings, problems) = screen_settings(paths, set);
     let (told, started) = oneshot::channel();
     let greeter = desk.clone();
     tokio::spawn(async move {
@@ -99,10 +99,8 @@ fn greeting(first: First, desk: &Desk, problems: Vec<Card>) -> Greeting {
 }
 
 /// What is wrong with a file is told, and what it means otherwise is not lost.
-fn screen_settings(paths: &Paths) -> (atomic_tui::Settings, Vec<Card>) {
+fn screen_settings(paths: &Paths, set: &Settings) -> (atomic_tui::Settings, Vec<Card>) {
     let mut problems = Vec::new();
-    // What cannot be read of this file is told by the engine, which reads all of it.
-    let set = Settings::read(paths).unwrap_or_default();
     let theme = match (env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty()), &set.theme) {
         (true, _) => Theme::plain(),
         (false, None) => theme(paths, "auto").unwrap_or_default(),
