@@ -79,7 +79,7 @@ impl Stream {
             return Vec::new();
         }
         let cut_in_code = self.fence.clone().filter(|_| self.settled == self.looked);
-        let mut block: String = self.text.drain(..self.settled).collect();
+        let block: String = self.text.drain(..self.settled).collect();
         self.looked -= self.settled;
         self.settled = 0;
         self.cached = None;
@@ -89,7 +89,6 @@ impl Stream {
             self.text.insert_str(0, &format!("{open}\n"));
             self.looked += open.len() + 1;
             self.given = false;
-            block.clear();
         } else if !rows.is_empty() {
             self.given = true;
         }
