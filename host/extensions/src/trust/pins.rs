@@ -46,8 +46,9 @@ impl Pins {
 
     fn understand(&self, map: &Map<String, Value>) -> Result<BTreeMap<PathBuf, Hashes>, FileError> {
         let broken = |why: String| FileError::Broken { path: self.path.clone(), why };
-        let projects = map.iter().filter_map(|(project, pins)| Some((project, pins.as_object()?)));
-        let read = projects.map(|(project, pins)| {
+        let read = map.iter().map(|(project, pins)| {
+            // Not as if nothing had been pinned: that would let in what was never shown.
+            let pins = pins.as_object().ok_or_else(|| broken(format!("{project:?} has no libraries")))?;
             let hashes = pins.iter().map(|(library, hash)| {
                 let hash = hash.as_str().ok_or_else(|| broken(format!("{library:?} has no hash")))?;
                 Ok((library.clone(), hash.to_owned()))
@@ -139,7 +140,14 @@ mod tests {
     fn a_broken_file_pins_nothing_and_is_left_as_it_is() {
         let dir = tempfile::tempdir().unwrap();
         let pins = Pins::of(dir.path());
-        for text in ["{\"/p\":{\"x\":1}}", "{\"/p\":{},\"/p\":{}}", "nonsense"] {
+        for text in [
+            "{\"/p\":5}",
+            "{\"/p\":null}",
+            "{\"/p\":[]}",
+            "{\"/p\":{\"x\":1}}",
+            "{\"/p\":{},\"/p\":{}}",
+            "nonsense",
+        ] {
             std::fs::write(pins.path(), text).unwrap();
             assert!(pins.get(Path::new("/p")).is_err(), "{text}");
             assert!(pins.set(Path::new("/q"), Some(&hashes(&[]))).is_err(), "{text}");
