@@ -33,6 +33,27 @@ fn a_program_may_be_named_by_its_file_and_only_that_one_is_loaded() {
     assert!(!other.exists(), "another extension was activated: {:?}", fs::read_to_string(other));
 }
 
+/// What lies in the current folder is no extension of the user's, whatever it is called.
+#[test]
+fn a_bare_name_is_never_looked_for_in_the_current_folder() {
+    let home = Home::new();
+    misbehaving(&home, "program", "main");
+    for name in ["program", "stranger"] {
+        let folder = home.cwd().join(name);
+        fs::create_dir_all(folder.join("src")).unwrap();
+        fs::write(folder.join("src/lib.rs"), "").unwrap();
+        fs::write(folder.join("Cargo.toml"), format!("[package]\nname = \"{name}\"\nversion = \"0.0.0\"\n"))
+            .unwrap();
+        fs::write(folder.join("build.rs"), "fn main() { std::fs::write(\"ran\", \"\").unwrap() }").unwrap();
+    }
+    home.atomic(["extension", "run", "program", "--", "5"]).run().exit(5);
+    let refused = home.atomic(["extension", "run", "stranger"]).run().exit(1).stderr;
+    assert!(refused.contains("no extension 'stranger' is installed"), "{refused}");
+    for name in ["program", "stranger"] {
+        assert!(!home.cwd().join(name).join("ran").exists(), "{name} was built");
+    }
+}
+
 #[test]
 fn a_program_that_fails_or_is_none_is_a_card() {
     let home = Home::new();

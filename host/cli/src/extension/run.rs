@@ -1,7 +1,7 @@
 //! `atomic extension run`: an extension that is a program (boundary.md 14). It alone is
 //! loaded, gets the real stdin and stdout, and its exit code is the program's.
 
-use super::{installed, is_crate};
+use super::installed;
 use crate::{card::Card, launch, paths::Paths};
 use atomic_extensions::Extensions;
 use std::path::{Path, PathBuf};
@@ -25,10 +25,9 @@ pub async fn run(paths: &Paths, id: &str, args: Vec<String>, no_extensions: bool
 }
 
 fn find(paths: &Paths, id: &str, no_extensions: bool) -> Result<(PathBuf, String), Card> {
-    let path = paths.cwd.join(id);
-    let looks_like_a_path = id.contains(['/', '\\']) || installed::is_library(&path) || is_crate(&path);
-    if looks_like_a_path {
-        let library = launch::libraries(&[path], true)?.into_iter().next();
+    // A bare name is never looked for in the current folder: what lies there would be built, or run.
+    if id.contains(['/', '\\']) {
+        let library = launch::libraries(&[paths.cwd.join(id)], true)?.into_iter().next();
         let library = library.and_then(|l| installed::library(&l));
         let library = library.ok_or_else(|| not_found(id))?;
         let inspection = atomic_extensions::inspect(&library).map_err(|r| Card::from(&r))?;
@@ -42,6 +41,6 @@ fn find(paths: &Paths, id: &str, no_extensions: bool) -> Result<(PathBuf, String
 
 fn not_found(id: &str) -> Card {
     Card::new("extension::not_installed", format!("no extension '{id}' is installed"))
-        .help("atomic extension list shows them; a path to a library works as well")
+        .help("atomic extension list shows them; a path works as well, one of this\nfolder as ./NAME")
         .file(Path::new(id))
 }
