@@ -4,7 +4,7 @@
 use atomic_tests::{
     env::{Home, Program, rounds},
     live::{lines, text, wait_for_file},
-    patch::{manifest_copy, misbehaving},
+    patch::{manifest_copy, misbehaving, misbehaving_project},
     pty::Terminal,
     session,
     tree::repo,
@@ -146,6 +146,29 @@ fn over_a_pipe_an_engine_that_hangs_is_replaced_unasked_after_what_the_user_set(
     // Not the 10 s that hold without the setting.
     assert!(held.and_then(|s| s.parse::<f32>().ok()).is_some_and(|s| s >= 12.0), "{}", done.stdout);
     assert!(!done.stdout.contains("Ctrl+C"), "{}", done.stdout);
+}
+
+/// That nothing had to be trusted is no answer about what comes later.
+#[test]
+fn after_a_loss_a_project_that_brought_nothing_is_asked_about_when_it_brings_something() {
+    for before_the_loss in [false, true] {
+        let home = Home::new();
+        let mut run = home.atomic(["--offline", "--mode", "lines"]).start();
+        run.say("hi");
+        run.wait_for("an answer", |l| l.contains("You said: hi"));
+        let mut mine = before_the_loss.then(|| misbehaving_project(&home, "mine", "none"));
+        kill_process(pid(engine_of(&run)), Signal::KILL).unwrap();
+        run.wait_for("the loss", |l| l.contains("the engine ended"));
+        if mine.is_none() {
+            run.wait_for("the next one", |l| l.contains("the session goes on"));
+            mine = Some(misbehaving_project(&home, "mine", "none"));
+            run.say("/reload");
+        }
+        run.wait_for("the question", |l| l.contains("Trust the project"));
+        assert!(lines(&mine.unwrap()).is_empty(), "it was opened unasked");
+        run.close_stdin();
+        run.finish().ok();
+    }
 }
 
 #[test]

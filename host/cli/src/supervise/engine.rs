@@ -315,5 +315,6 @@ fn catalogue(launched: &Launched) -> Catalogue {
         lent: launched.handle.view(|v| v.lent.clone()),
         extensions: extensions.list(),
         graves: extensions.graves(),
+        trusted: extensions.trust_decision().and_then(|d| d.carried()),
     }
 }

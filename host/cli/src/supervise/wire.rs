@@ -66,7 +66,7 @@ pub struct Hello {
     pub again: bool,
     /// From the engine before: what the user had switched on.
     pub active_tools: Option<Vec<String>>,
-    /// From the engine before, once it had decided: the project is trusted.
+    /// What somebody answered the engine before about the project.
     pub trusted: Option<bool>,
 }
 
@@ -138,6 +138,8 @@ pub struct Catalogue {
     pub extensions: Vec<LoadedInfo>,
     /// What cannot be given back.
     pub graves: Option<String>,
+    /// What somebody has answered about the project, for an engine that comes after this one.
+    pub trusted: Option<bool>,
 }
 
 impl Catalogue {

@@ -109,6 +109,15 @@ impl Decision {
             By::CommandLine | By::Nothing | By::Setting | By::Nobody | By::BrokenStore(_) => false,
         }
     }
+
+    /// What another process that goes on with the session is told: an answer that somebody gave.
+    /// Everything else is decided anew, about what the project brings then.
+    pub fn carried(&self) -> Option<bool> {
+        match &self.by {
+            By::Extension { .. } | By::Saved { .. } | By::User(_) => Some(self.trusted),
+            By::CommandLine | By::Nothing | By::Setting | By::Nobody | By::BrokenStore(_) => None,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

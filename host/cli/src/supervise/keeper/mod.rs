@@ -133,7 +133,6 @@ pub fn start(plan: Plan) -> Result<Desk, Card> {
         first: Some(first),
         child: None,
         ready: false,
-        decided: false,
         held_back: Vec::new(),
         pending: HashMap::new(),
         next: 1,
@@ -164,8 +163,6 @@ struct Keeper {
     child: Option<Child>,
     /// The engine has said that it runs.
     ready: bool,
-    /// A session was ready: what it had decided about the project counts for the next engine.
-    decided: bool,
     /// Ops that wait for an engine.
     held_back: Vec<OpRequest>,
     pending: HashMap<u64, oneshot::Sender<Result<Value, OpError>>>,
@@ -241,7 +238,7 @@ impl Keeper {
             fork: self.plan.fork.clone().filter(|_| !goes_on),
             again: goes_on,
             active_tools: (reason == StartReason::Reload).then_some(view.active_tools),
-            trusted: self.decided.then_some(view.project_trusted),
+            trusted: self.catalogue.lock().unwrap_or_else(PoisonError::into_inner).trusted,
         };
         self.ready = false;
         self.silent = Silence::default();
@@ -400,7 +397,6 @@ impl Keeper {
             Event::DialogOpened { id, .. } => drop(self.dialogs.insert(*id)),
             Event::DialogClosed { id } => drop(self.dialogs.remove(id)),
             Event::Reloaded { .. } => self.skip.clear(),
-            Event::SessionReady { .. } => self.decided = true,
             // Told when the program really ends: another engine may go on.
             Event::Stopped => return,
             _ => {}
