@@ -493,7 +493,8 @@ fn an_engine_that_is_lost_after_a_switch_goes_on_with_the_session_that_was_open(
     home.atomic(["-p", "--offline", "--session-id", "named", "said in the named"]).run().ok();
     let mut run = home.atomic(["--offline", "--mode", "lines", "--session", "named"]).start();
     run.say(&format!("/resume {}", other.display()));
-    run.wait_for("the switch", |l| l.contains("· session "));
+    let id = other.file_stem().unwrap().to_string_lossy().rsplit('_').next().unwrap().to_owned();
+    run.wait_for("the switch", |l| l.contains(&format!("· session {id}")));
     kill_process(pid(engine_of(&run)), Signal::KILL).unwrap();
     run.wait_for("the next engine", |l| l.contains("the session goes on"));
     run.say("after the loss");

@@ -397,6 +397,11 @@ impl Keeper {
             Event::DialogOpened { id, .. } => drop(self.dialogs.insert(*id)),
             Event::DialogClosed { id } => drop(self.dialogs.remove(id)),
             Event::Reloaded { .. } => self.skip.clear(),
+            // Known with the event: an engine lost before its next view goes on with this one.
+            Event::SessionReady { session_id, session_file, .. } => self.desk.update_view(|v| {
+                v.session_id.clone_from(session_id);
+                v.session_file.clone_from(session_file);
+            }),
             // Told when the program really ends: another engine may go on.
             Event::Stopped => return,
             _ => {}
