@@ -26,6 +26,11 @@ fn scripted(home: &Home, turns: &Value) -> Terminal {
     start(home, &["--script", &script])
 }
 
+/// Nobody answers a question in the moment it comes up; what is typed in one go is no answer.
+fn read_it() {
+    std::thread::sleep(std::time::Duration::from_millis(1200));
+}
+
 fn leave(mut terminal: Terminal) {
     terminal.keys(CTRL_D);
     assert_eq!(terminal.finish(), 0);
@@ -76,10 +81,12 @@ fn a_question_stands_in_the_editors_place_and_only_yes_approves() {
     terminal.line("first");
     let asked = terminal.wait_for("the question", |s| s.contains("❯ No") && s.contains("rm -rf"));
     assert!(asked.contains("? permission-gate: "), "{asked}");
+    read_it();
     terminal.keys("\r");
     terminal.wait_for("the block", |s| s.contains("✗ bash rm -rf") && s.contains("\nblocked\n"));
     terminal.line("second");
     terminal.wait_for("the question again", |s| s.contains("❯ No"));
+    read_it();
     terminal.keys("y");
     terminal.wait_for("the run", |s| s.contains("● bash rm -rf") && s.contains("\nran\n"));
     leave(terminal);
@@ -152,6 +159,7 @@ fn an_engine_that_crashes_is_a_question_and_the_draft_stays() {
     for part in ["crasher crashed the engine (SIGSEGV in a tool)", "it may have run, and had effects"] {
         assert!(asked.contains(part), "{part} is missing:\n{asked}");
     }
+    read_it();
     terminal.keys("\r");
     terminal.wait_for("the session", |s| s.contains("the session goes on without crasher"));
     terminal.line("hello again");
@@ -194,6 +202,75 @@ fn an_earlier_session_is_chosen_from_a_list_and_shown() {
     leave(terminal);
     let one = home.sessions();
     assert_eq!(one.len(), 1, "{one:?}");
+}
+
+#[test]
+fn what_is_typed_in_flow_when_a_question_comes_up_goes_on_in_the_editor() {
+    let home = Home::new();
+    home.install(&first_party("permission-gate"));
+    let mut terminal = scripted(&home, &json!([bash("rm -rf nothing-here"), text("it was refused")]));
+    // The letters follow so closely that some of them meet the question, a y among them.
+    terminal.line("go");
+    for letter in "yyyyyyyyyyyyyyyyyyyy".chars() {
+        terminal.keys(&letter.to_string());
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    terminal.wait_for("the question, unanswered", |s| s.contains("❯ No"));
+    terminal.keys(ESCAPE);
+    terminal
+        .wait_for("the refusal", |s| s.contains("it was refused") && s.contains("> yyyyyyyyyyyyyyyyyyyy"));
+    terminal.keys(CTRL_C);
+    terminal.wait_for("an empty editor", |s| !s.contains("> y"));
+    leave(terminal);
+}
+
+#[test]
+fn session_commands_take_numbers_and_names_as_at_the_plain_prompt() {
+    let home = Home::new();
+    let mut terminal = start(&home, &["--offline"]);
+    for said in ["the first", "the second"] {
+        terminal.line(said);
+        terminal
+            .wait_for("the answer", |s| s.contains(&format!("You said: {said}")) && !s.contains("working"));
+    }
+    terminal.line("/name");
+    terminal.wait_for("that there is none", |s| s.contains("this session has no name"));
+    terminal.line("/name of mine");
+    terminal.wait_for("the name", |s| s.contains("· named"));
+    terminal.line("/name");
+    terminal.wait_for("what it is", |s| s.contains("this session is called of mine"));
+    terminal.line("/fork 2");
+    terminal.wait_for("the branch", |s| s.contains("what was said there, to be said again:\n    the second"));
+    leave(terminal);
+    assert_eq!(home.sessions().len(), 2);
+}
+
+#[test]
+fn an_aborted_command_is_over_and_the_next_one_is_aborted_for_itself() {
+    let home = Home::new();
+    let mut terminal = start(&home, &["--offline"]);
+    terminal.line("hello");
+    terminal.wait_for("the answer", |s| s.contains("You said: hello") && !s.contains("working"));
+    for seconds in ["600", "601"] {
+        terminal.line(&format!("!sleep {seconds}"));
+        terminal.wait_for("the command", |s| s.contains("running · Escape stops it"));
+        terminal.keys(ESCAPE);
+        let over = |s: &str| s.matches("(cancelled)").count() == 1 + usize::from(seconds == "601");
+        terminal.wait_for("its end", |s| over(s) && !s.contains("⠋ aborting") && !s.contains("running"));
+    }
+    let screen = terminal.wait_for("rest", |s| s.lines().rev().take(4).all(|l| !l.contains("aborting")));
+    assert!(!screen.contains("another one takes over"), "{screen}");
+    leave(terminal);
+}
+
+#[test]
+fn a_start_that_is_refused_says_why() {
+    for _ in 0..atomic_tests::env::rounds(50) {
+        let home = Home::new();
+        let terminal = Terminal::full(&home.atomic(["--model", "no/such"]), 30, 90);
+        terminal.wait_for("the reason", |s| s.contains("help:"));
+        assert_eq!(terminal.finish(), 1);
+    }
 }
 
 /// Every size, while an answer comes: nothing panics, and the screen is right at the end.

@@ -20,6 +20,8 @@ pub struct Open {
     dialog: Dialog,
     extension: String,
     since: Instant,
+    /// The user has seen it: a key was pressed after a pause.
+    seen: bool,
     form: Form,
 }
 
@@ -47,7 +49,7 @@ impl Open {
                 Form::Text { composer: Box::new(composer), lines: true }
             }
         };
-        Open { id, dialog, extension: extension.to_owned(), since: Instant::now(), form }
+        Open { id, dialog, extension: extension.to_owned(), since: Instant::now(), seen: false, form }
     }
 
     fn left(&self) -> Option<Duration> {
@@ -57,6 +59,13 @@ impl Open {
 
     pub fn counts_down(&self) -> bool {
         self.dialog.timeout_ms().is_some()
+    }
+
+    /// Whether a key is for it. What is typed in one go with what came before it is not, until the
+    /// user pauses; what refuses always is.
+    pub fn takes(&mut self, action: Option<Action>, in_flow: bool) -> bool {
+        self.seen |= !in_flow;
+        self.seen || matches!(action, Some(Action::Abort | Action::Clear))
     }
 
     pub fn paste(&mut self, text: &str) {
@@ -160,7 +169,7 @@ impl Open {
                     styled::span(format!("  {}No", mark(!*yes)), style(!*yes)),
                     styled::span(format!("   {}Yes", mark(*yes)), style(*yes)),
                 ]));
-                "y or n; Enter takes what is marked, Escape refuses"
+                "y or n, after a pause; Enter takes what is marked, Escape refuses"
             }
             Form::Select(list) => {
                 let filter = list.filter().to_owned();
@@ -211,6 +220,16 @@ mod tests {
         let mut open = confirm();
         press(&mut open, KeyCode::Right);
         assert_eq!(press(&mut open, KeyCode::Enter), Some(DialogAnswer::Confirmed(true)));
+    }
+
+    #[test]
+    fn what_is_typed_in_flow_is_no_answer_until_the_user_pauses() {
+        let mut open = confirm();
+        assert!(!open.takes(None, true));
+        assert!(!open.takes(Some(Action::Submit), true));
+        assert!(open.takes(Some(Action::Abort), true), "a refusal always counts");
+        assert!(open.takes(None, false));
+        assert!(open.takes(None, true), "it has been seen");
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub mod theme;
 mod transcript;
 pub mod words;
 
-pub use app::{Ended, Greeting, Program, Seat, Step, run};
+pub use app::{Ended, Follow, Greeting, Program, Seat, Step, run};
 pub use settings::Settings;
 
 #[cfg(test)]

@@ -3,7 +3,10 @@
 
 use super::{
     end,
-    lines::input::{self, Line},
+    lines::{
+        input::{self, Line},
+        sessions::{self, Lists},
+    },
 };
 use crate::{
     auth,
@@ -15,10 +18,16 @@ use crate::{
     supervise::{Desk, First},
 };
 use atomic_agent::op::Op;
-use atomic_tui::{Ended, Greeting, Program, Seat, Step, keys::Keymap, theme::Theme};
+use atomic_tui::{Ended, Follow, Greeting, Program, Seat, Step, keys::Keymap, theme::Theme};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use std::{env, fs, io::Write, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    env, fs,
+    io::Write,
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 use tokio::sync::{mpsc, oneshot};
 
 /// Commands that only this face has.
@@ -66,7 +75,7 @@ pub async fn run(mut desk: Desk, paths: &Paths, set: &Settings, stdio: &mut Stdi
         handle: desk.handle.clone(),
         events,
         started,
-        program: Arc::new(Face { desk: desk.clone(), paths: paths.clone() }),
+        program: Arc::new(Face { desk: desk.clone(), paths: paths.clone(), lists: Default::default() }),
         settings,
         out,
         signals,
@@ -173,6 +182,38 @@ fn theme(paths: &Paths, name: &str) -> Result<Theme, Card> {
 struct Face {
     desk: Arc<Desk>,
     paths: Paths,
+    /// What the numbers of the session commands mean, as at the plain prompt.
+    lists: Arc<Mutex<Lists>>,
+}
+
+fn lock(lists: &Mutex<Lists>) -> MutexGuard<'_, Lists> {
+    lists.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a session command asks, and what its answer leads to.
+fn step(lists: Arc<Mutex<Lists>>, next: sessions::Next) -> Step {
+    match next {
+        sessions::Next::Say(text) => Step::Tell(text),
+        sessions::Next::Refuse(card) => Step::Refuse(card.to_string()),
+        sessions::Next::Ask(op, want) => Step::Follow(
+            op,
+            Follow(Box::new(move |answer| {
+                let said = lock(&lists).answered(want, answer);
+                match said {
+                    Ok(text) => Step::Tell(text),
+                    Err(next) => step(lists, next),
+                }
+            })),
+        ),
+    }
+}
+
+/// Who reads it may choose a model with that key: it is told when the key counts.
+fn keys_changed(said: Result<String, Card>) -> Step {
+    match said {
+        Ok(text) => Step::Follow(Op::RefreshModels, Follow(Box::new(|_| Step::Tell(text)))),
+        Err(card) => Step::Refuse(card.to_string()),
+    }
 }
 
 impl Face {
@@ -230,20 +271,17 @@ impl Program for Face {
             Line::Quit => Step::Quit,
             Line::Help => Step::Tell(self.help("")),
             Line::Login(provider) => Step::Login(provider),
-            Line::Logout(provider) => match auth::logout(&self.paths, &provider) {
-                Ok(text) => Step::Tell(text),
-                Err(card) => Step::Refuse(card.to_string()),
-            },
+            Line::Logout(provider) => keys_changed(auth::logout(&self.paths, &provider)),
             Line::Host { name, args } => Step::Ask(Op::HostCommand { name, args }),
             Line::Reload { names, now } => Step::Ask(Op::Reload { names, now, origin: None }),
             Line::New => Step::Ask(Op::NewSession { parent_session: None, origin: None, setup: vec![] }),
             Line::Compact(custom_instructions) => {
                 Step::Ask(Op::Compact { custom_instructions, options: Default::default() })
             }
-            Line::Session(_) => {
-                let card = Card::new("cli::no_list", "this command takes nothing here")
-                    .help("without a word behind it, it shows a list to choose from");
-                Step::Refuse(card.to_string())
+            Line::Session(wish) => {
+                let name = self.desk.handle.view(|v| v.session_name.clone());
+                let next = lock(&self.lists).wish(wish, name.as_deref());
+                step(self.lists.clone(), next)
             }
             Line::Bash { command, hidden } => {
                 Step::Ask(Op::UserBash { command, exclude_from_context: hidden })
@@ -257,8 +295,8 @@ impl Program for Face {
         Card::told(code, message).to_string()
     }
 
-    fn store_key(&self, provider: &str, key: &str) -> Result<String, String> {
-        auth::store(&self.paths, provider, key).map_err(|card| card.to_string())
+    fn store_key(&self, provider: &str, key: &str) -> Step {
+        keys_changed(auth::store(&self.paths, provider, key))
     }
 
     fn restart(&self) {

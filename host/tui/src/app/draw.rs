@@ -1,6 +1,6 @@
 //! What is live: what goes on, widgets, the editor or what stands in its place, the status line.
 
-use super::App;
+use super::{App, input::TWICE};
 use crate::{screen::Screen, status::Seen, styled, theme::Role};
 use atomic_agent::surface::Placement;
 use ratatui::text::Line;
@@ -123,6 +123,10 @@ impl App {
     }
 
     fn working(&self, frame: &str, columns: usize) -> Option<Line<'static>> {
+        if self.interrupted.is_some_and(|at| at.elapsed() < TWICE) {
+            let hint = styled::line("Ctrl+C again, or Ctrl+D, quits", self.transcript.theme.style(Role::Dim));
+            return Some(styled::cut(&hint, columns));
+        }
         if self.surfaces.hide_working && self.ready {
             return None;
         }

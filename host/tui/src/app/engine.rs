@@ -109,9 +109,15 @@ impl App {
                 self.status.forget(true);
                 self.transcript.remark(&format!("· new session {id}"));
             }
-            StartReason::Resume | StartReason::Fork => self.status.forget(true),
+            // The one that is shown goes on: in another engine.
+            StartReason::Resume | StartReason::Fork if self.shown == id => {}
+            StartReason::Resume | StartReason::Fork => {
+                self.status.forget(true);
+                self.ask(Op::SessionMessages, Want::Replay);
+            }
             StartReason::Startup | StartReason::Reload => {}
         }
+        id.clone_into(&mut self.shown);
         let name = self.handle.view(|v| v.session_name.clone());
         let folder = self.handle.view(|v| v.cwd.file_name().map(|n| n.to_string_lossy().into_owned()));
         let title = name.or(folder).unwrap_or_default();
@@ -126,8 +132,8 @@ impl App {
                 if want == Want::Bash {
                     self.bash = false;
                 }
-                // What a lost engine owed was told with its loss.
-                if e.code != "engine_lost" {
+                // What a lost engine owed was told with its loss, and a compaction has its own events.
+                if !matches!(e.code.as_str(), "engine_lost" | "compact_failed" | "compact_cancelled") {
                     let card = self.program.card(&e.code, &e.message);
                     self.transcript.error(card.trim_end());
                 }
@@ -147,6 +153,12 @@ impl App {
             Want::Done(what) => {
                 if answer.get("cancelled") != Some(&Value::Bool(true)) {
                     self.transcript.remark(what);
+                }
+            }
+            Want::Follow(id) => {
+                if let Some(follow) = self.follows.remove(&id) {
+                    let step = (follow.0)(&answer);
+                    self.step(step, false);
                 }
             }
             Want::Replay => self.replay(&answer),

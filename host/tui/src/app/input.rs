@@ -15,8 +15,11 @@ use atomic_agent::{
 use crossterm::event::{Event as Terminal, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use std::time::{Duration, Instant};
 
+/// Keys that follow each other so closely belong together: what was meant for the editor is no
+/// answer to a question that comes up meanwhile.
+const IN_FLOW: Duration = Duration::from_millis(1000);
 /// Two presses within this time are one wish.
-const TWICE: Duration = Duration::from_millis(1500);
+pub(super) const TWICE: Duration = Duration::from_millis(1500);
 
 impl App {
     pub(super) fn terminal_event(&mut self, event: Terminal) {
@@ -48,7 +51,10 @@ impl App {
         if self.secret.is_some() {
             return self.secret_key(key, action);
         }
-        if let Some(open) = self.dialogs.front_mut() {
+        let in_flow = self.pressed.replace(Instant::now()).is_some_and(|at| at.elapsed() < IN_FLOW);
+        if let Some(open) = self.dialogs.front_mut()
+            && open.takes(action, in_flow)
+        {
             if action == Some(Action::ExternalEditor) && open.editable().is_some() {
                 self.leave = Some(Leave::Editor);
             } else if let Some(answer) = open.key(key, &self.settings.keys) {
@@ -128,7 +134,7 @@ impl App {
         if self.interrupted.replace(Instant::now()).is_some_and(|at| at.elapsed() < TWICE) {
             self.end = Some(Ended::Quit { from_signal: false });
         } else {
-            self.transcript.remark("Ctrl+C again, or Ctrl+D, quits");
+            // Said in the live area, as long as it is true.
         }
     }
 
@@ -261,7 +267,15 @@ impl App {
         if self.own_command(text.trim()) {
             return;
         }
-        match self.program.line(&text) {
+        let step = self.program.line(&text);
+        if matches!(step, Step::Refuse(_)) {
+            self.composer.set(&text);
+        }
+        self.step(step, follow_up);
+    }
+
+    pub(super) fn step(&mut self, step: Step, follow_up: bool) {
+        match step {
             Step::Nothing => {}
             Step::Quit => self.end = Some(Ended::Quit { from_signal: false }),
             Step::Ask(op) => {
@@ -275,11 +289,14 @@ impl App {
                 };
                 self.ask(op, want);
             }
-            Step::Tell(text) => self.transcript.plain(&text),
-            Step::Refuse(card) => {
-                self.transcript.error(card.trim_end());
-                self.composer.set(&text);
+            Step::Follow(op, follow) => {
+                let id = self.follows.keys().max().map_or(0, |last| last + 1);
+                self.follows.insert(id, follow);
+                self.ask(op, Want::Follow(id));
             }
+            Step::Tell(text) if text.trim().is_empty() => {}
+            Step::Tell(text) => self.transcript.plain(text.trim_end()),
+            Step::Refuse(card) => self.transcript.error(card.trim_end()),
             Step::Login(provider) => self.secret = Some((provider, String::new())),
             Step::Say(text, images) if self.aborting.is_some() => self.first.push_back((text, images)),
             Step::Say(text, images) => self.say(text, images, follow_up),
@@ -303,15 +320,9 @@ impl App {
         match (key.code, action) {
             (_, Some(Action::Abort | Action::Clear)) => self.secret = None,
             (_, Some(Action::Submit)) => {
-                let said = self.program.store_key(provider, typed.trim());
+                let step = self.program.store_key(provider, typed.trim());
                 self.secret = None;
-                match said {
-                    Ok(text) => {
-                        self.transcript.plain(text.trim_end());
-                        self.ask(Op::RefreshModels, Want::Other);
-                    }
-                    Err(card) => self.transcript.error(card.trim_end()),
-                }
+                self.step(step, false);
             }
             (KeyCode::Backspace, _) => drop(typed.pop()),
             (KeyCode::Char(c), _) if !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) => {

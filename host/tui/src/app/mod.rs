@@ -26,7 +26,7 @@ use crossterm::{
 use pickers::Picker;
 use serde_json::Value;
 use std::{
-    collections::VecDeque,
+    collections::{HashMap, VecDeque},
     fs::File,
     io,
     sync::Arc,
@@ -41,8 +41,8 @@ pub trait Program: Send + Sync {
     fn line(&self, line: &str) -> Step;
     /// An error with a code, as a person reads it.
     fn card(&self, code: &str, message: &str) -> String;
-    /// Stores a key of a provider, or says why not.
-    fn store_key(&self, provider: &str, key: &str) -> Result<String, String>;
+    /// Stores a key of a provider, and says so or why not.
+    fn store_key(&self, provider: &str, key: &str) -> Step;
     /// The engine does not come to rest: another one takes over.
     fn restart(&self);
     /// `(file, text)` of a theme, by its name.
@@ -66,6 +66,17 @@ pub enum Step {
     Say(String, Vec<ImageContent>),
     /// A key is asked for, unseen.
     Login(String),
+    /// What comes of the answer.
+    Follow(Op, Follow),
+}
+
+/// From an op's answer to what it comes to.
+pub struct Follow(pub Box<dyn FnOnce(&Value) -> Step + Send>);
+
+impl std::fmt::Debug for Follow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Follow")
+    }
 }
 
 /// What the first start came to.
@@ -112,19 +123,22 @@ enum Want {
     Tree,
     Messages,
     Models,
-    Forked,
     Moved,
     Stats,
     Replay,
     Model,
     Level,
     Done(&'static str),
+    /// One of `App::follows`.
+    Follow(u64),
 }
 
 /// At most so many frames a second.
 const FRAME: Duration = Duration::from_millis(16);
 /// How often what moves by itself is drawn.
 const TICK: Duration = Duration::from_millis(100);
+/// What the reason of a start that failed may take to get here.
+const REASON: Duration = Duration::from_millis(500);
 /// What an abort may take before the engine counts as hung.
 const ABORT: Duration = Duration::from_millis(500);
 
@@ -162,6 +176,11 @@ struct App {
     /// The reader is to pause, for the shell or an editor.
     leave: Option<Leave>,
     saved_draft: String,
+    follows: HashMap<u64, Follow>,
+    /// The session that the transcript shows.
+    shown: String,
+    /// When a key was last pressed.
+    pressed: Option<Instant>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -186,12 +205,17 @@ pub async fn run(seat: Seat) -> io::Result<Ended> {
     let mut drawn = Instant::now() - FRAME;
     let mut dirty = true;
     loop {
+        app.at_rest();
         app.say_first();
         if dirty && drawn.elapsed() >= FRAME {
             app.draw(&mut screen)?;
             (dirty, drawn) = (false, Instant::now());
         }
-        if let Some(end) = app.end.take() {
+        if let Some(mut end) = app.end.take() {
+            // Why it did not start comes beside the event that says so, and is what is told.
+            if starting && let Ok(Ok(Err(card))) = tokio::time::timeout(REASON, &mut started).await {
+                end = Ended::Refused(card);
+            }
             app.draw(&mut screen)?;
             screen.clear()?;
             drop(guard);
@@ -301,6 +325,9 @@ impl App {
             end: None,
             leave: None,
             saved_draft: String::new(),
+            follows: HashMap::new(),
+            shown: String::new(),
+            pressed: None,
         }
     }
 
@@ -315,6 +342,13 @@ impl App {
     /// Something goes on that the user may want to end.
     fn busy(&self) -> bool {
         self.waiting > 0 || self.bash || self.compacting || !self.handle.view(|v| v.idle)
+    }
+
+    /// What was aborted has come to rest.
+    fn at_rest(&mut self) {
+        if self.ready && !self.busy() {
+            self.aborting = None;
+        }
     }
 
     /// Asks without waiting; the answer comes through the channel.
@@ -353,7 +387,11 @@ impl App {
         if self.frame.is_multiple_of(10) {
             self.save_draft();
         }
-        self.busy() || self.transcript.running() || self.dialogs.front().is_some_and(Open::counts_down)
+        // The hint of a first Ctrl+C goes by itself.
+        let hint = self.interrupted.take_if(|at| at.elapsed() >= input::TWICE).is_some();
+        hint || self.busy()
+            || self.transcript.running()
+            || self.dialogs.front().is_some_and(Open::counts_down)
     }
 
     // ---- what is being typed outlives this process

@@ -91,26 +91,15 @@ impl App {
         let (name, args) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
         let args = args.trim();
         match (name, args) {
-            ("resume", words) if words.parse::<usize>().is_err() && !words.ends_with(".jsonl") => {
-                let search = (!words.is_empty()).then(|| words.to_owned());
-                self.ask(Op::ListSessions { all: false, search, offset: 0, limit: 500 }, Want::Sessions);
-            }
-            ("resume", path) => {
-                self.ask(Op::SwitchSession { path: path.into(), origin: None }, Want::Forked);
+            ("resume", "") => {
+                self.ask(
+                    Op::ListSessions { all: false, search: None, offset: 0, limit: 500 },
+                    Want::Sessions,
+                );
             }
             ("fork", "") => self.ask(Op::ForkMessages, Want::Messages),
-            ("clone", "") => {
-                self.ask(Op::Clone { origin: None }, Want::Done("this is a session of its own now"));
-            }
-            ("import", path) if !path.is_empty() => {
-                self.ask(Op::ImportSession { path: path.into(), origin: None }, Want::Forked);
-            }
             ("tree", "") => self.ask(Op::SessionTree, Want::Tree),
             ("session", "") => self.ask(Op::SessionStats, Want::Stats),
-            ("name", name) if !name.is_empty() => {
-                let op = Op::SetSessionName { name: Some(name.to_owned()) };
-                self.ask(op, Want::Done("the session has a name"));
-            }
             ("model", "") => self.ask(Op::ListModels, Want::Models),
             ("model", pattern) => self.ask(Op::ChooseModel { pattern: pattern.to_owned() }, Want::Model),
             ("thinking", "") => self.pick_level(),
@@ -204,17 +193,14 @@ impl App {
                 ("model:", "no model has a key; `atomic auth login PROVIDER` stores one", items)
             }
             Want::Stats => return self.show_stats(answer),
-            Want::Forked | Want::Moved => {
+            Want::Moved => {
                 for key in ["text", "editorText"] {
                     if let Some(said) = answer.get(key).and_then(Value::as_str) {
                         self.composer.set(said);
                     }
                 }
-                let cancelled = answer.get("cancelled") == Some(&Value::Bool(true));
-                if cancelled {
+                if answer.get("cancelled") == Some(&Value::Bool(true)) {
                     self.transcript.remark("an extension keeps this session");
-                } else if want == Want::Forked {
-                    self.ask(Op::SessionMessages, Want::Replay);
                 }
                 return;
             }
@@ -283,10 +269,10 @@ impl App {
 
     fn choose(&mut self, choice: Choice) {
         match choice {
-            Choice::Session(path) => self.ask(Op::SwitchSession { path, origin: None }, Want::Forked),
+            Choice::Session(path) => self.ask(Op::SwitchSession { path, origin: None }, Want::Moved),
             Choice::Fork(entry_id) => {
                 let position = ForkPosition::Before;
-                self.ask(Op::Fork { entry_id, position, origin: None }, Want::Forked);
+                self.ask(Op::Fork { entry_id, position, origin: None }, Want::Moved);
             }
             Choice::Tree(target_id) => self.ask(
                 Op::NavigateTree {
