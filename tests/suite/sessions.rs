@@ -208,6 +208,10 @@ fn b73_a_second_opener_at_a_terminal_is_offered_a_copy() {
     first.say("held");
     first.wait_for("the answer", |s| s.contains("You said: held"));
     let file = home.sessions()[0].clone();
+    // An answer is shown before it is written.
+    while !fs::read_to_string(&file).unwrap().contains("\"role\":\"assistant\"") {
+        std::thread::yield_now();
+    }
     let bytes = fs::read(&file).unwrap();
     let mut second = atomic_tests::pty::Terminal::start(&home.atomic(["--offline", "-c"]), 40, 120);
     second.wait_for("the question", |s| s.contains("Go on with a copy of it? [Y/n]"));

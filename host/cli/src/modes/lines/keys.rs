@@ -1,7 +1,7 @@
 //! `/login` and `/logout`: this process has the terminal, so the key never passes through the
 //! engine; the engine reads the file again.
 
-use super::Prompt;
+use super::{Prompt, sessions::Want};
 use crate::{auth, card::Card, paths::Paths, sanitize, secret::Hidden};
 use atomic_agent::op::Op;
 
@@ -40,10 +40,8 @@ impl Prompt<'_> {
 
     fn keys_changed(&mut self, said: Result<String, Card>) {
         match said {
-            Ok(text) => {
-                self.view.text(text.trim_end());
-                self.ask(Op::RefreshModels);
-            }
+            // Who reads it may choose a model with that key: it is told when the key counts.
+            Ok(text) => self.ask_for(Op::RefreshModels, Want::Said(text.trim_end().to_owned())),
             Err(card) => self.view.card(&card),
         }
     }

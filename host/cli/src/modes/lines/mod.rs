@@ -10,7 +10,7 @@ pub(super) mod input;
 mod keys;
 mod reader;
 mod reload_lines;
-mod sessions;
+pub(super) mod sessions;
 mod tool_lines;
 mod view;
 mod wrap;
@@ -65,7 +65,7 @@ struct Prompt<'a> {
     typed: bool,
     /// What the engine is asked to say when it has settled: a run that says nothing (its input
     /// was handled) ends without an event.
-    watch: mpsc::UnboundedSender<()>,
+    watch: mpsc::UnboundedSender<bool>,
     watching: bool,
     settled: bool,
     /// Since when the user waits for what was aborted; what is typed meanwhile belongs to the
@@ -157,8 +157,8 @@ pub async fn run(mut desk: Desk, stdio: &mut Stdio) -> Result<u8, Card> {
                 None => Next::Quit { from_signal: false },
             },
             Some((want, answer)) = answered.recv() => prompt.answer(want, answer),
-            Some(()) = watched.recv() => {
-                (prompt.watching, prompt.settled) = (false, true);
+            Some(settled) = watched.recv() => {
+                (prompt.watching, prompt.settled) = (false, settled);
                 Next::Go
             }
             line = reader.line(), if reader.asked() => match line {
@@ -218,9 +218,8 @@ impl Prompt<'_> {
         self.watching = true;
         let (handle, watch) = (self.desk.handle.clone(), self.watch.clone());
         tokio::spawn(async move {
-            if handle.request(Op::WaitForIdle).await.is_ok() {
-                let _ = watch.send(());
-            }
+            // An engine that was replaced meanwhile never answers: the next one is asked.
+            let _ = watch.send(handle.request(Op::WaitForIdle).await.is_ok());
         });
     }
 

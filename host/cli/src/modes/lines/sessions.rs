@@ -57,6 +57,8 @@ pub enum Want {
     Moved,
     Stats,
     Done(&'static str),
+    /// Told once the answer is there.
+    Said(String),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -211,6 +213,7 @@ impl Lists {
             }
             Want::Stats => Ok(stats(answer)),
             Want::Done(text) => Ok(format!("· {text}")),
+            Want::Said(text) => Ok(text),
         }
     }
 
